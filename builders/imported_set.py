@@ -45,7 +45,7 @@ class ImportDefinition(SetDefinition):
 
     @property
     def is_whole_folder(self) -> bool:
-        """Whether images of the folder that the files do not list are in the gallery, too."""
+        """Return whether images of the folder that the files do not list are in the gallery, too."""
         usual = "folder" if self.format in ("pairs", "golden") and self.split is None else "named"
         return self.images is not None and (self.gallery or usual) == "folder"
 
@@ -134,7 +134,7 @@ def resolve_image_paths(
     store: ImageStore,
     definition: ImportDefinition,
 ) -> tuple[Tables, Path | None]:
-    """The tables with the images' paths in the set, and the folder to link them from (None: they stay in place).
+    """Return the tables with the images' paths in the set, and the folder to link them from (None: they stay in place).
 
     Raises UserError if an image cannot be rendered.
     """
@@ -156,7 +156,7 @@ def resolve_image_paths(
 
 
 def list_input_records(imported: ImportedTables, root: Path) -> list[Input]:
-    """The files that were read, named relative to `root`. The first record has the counts of all files."""
+    """Return the files that were read, named relative to `root`. The first record has the counts of all files."""
     counts = {"queries": len(imported.queries), "images": len(imported.images), "judgments": len(imported.qrels)}
     records = []
     for number, path in enumerate(imported.files):
@@ -172,7 +172,7 @@ def list_lint_limitations(tables: Tables, ledger: Ledger) -> list[str]:
 
 
 def list_import_limitations(imported: ImportedTables, tables: Tables, definition: ImportDefinition) -> list[str]:
-    """The known limitations of an import without all of the publisher's images, or all of a folder's."""
+    """Return the known limitations of an import without all of the publisher's images, or all of a folder's."""
     listed = len(imported.images)
     left_out = listed - len(tables.images)
     limitations = [_ONLY_NAMED] if definition.gallery == "named" and definition.images is not None else []

@@ -51,15 +51,15 @@ class JudgedPairs:
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether people answered enough to believe the judge."""
+        """Return whether people answered enough to believe the judge."""
         return self.figures["reliability"] is not None
 
     def record(self, ledger: Ledger) -> None:
-        """Records the stage `judge`, in which every pair is sure or waits."""
+        """Record the stage `judge`, in which every pair is sure or waits."""
         ledger.record_stage("judge", "pair", self.figures["asked"], self.figures["merged"], self.waiting)
 
     def apply_to(self, tables: Tables) -> Tables:
-        """Returns the tables with the candidates of which the judge is sure as judgments; the others wait, with their
+        """Return the tables with the candidates of which the judge is sure as judgments; the others wait, with their
         probabilities. Each candidate is one of the pairs."""
         candidates = tables.candidate_judgments
         seen = candidates[PAIR].astype("str").merge(self.pairs, how="left", on=PAIR)
@@ -76,20 +76,20 @@ class JudgedPairs:
         return replace(tables, qrels=qrels, candidate_judgments=waiting)
 
     def limitations(self) -> list[str]:
-        """Returns what a set states where the judge put pairs into its truth."""
+        """Return what a set states where the judge put pairs into its truth."""
         merged = self.figures["merged"]
         return [f"{merged:,} {_LIMITATION}"] if merged else []
 
 
 def find_pair_judge(definition: SetDefinition) -> PairJudgeOptions | None:
-    """Returns the judge of a definition's pairs, None without one."""
+    """Return the judge of a definition's pairs, None without one."""
     if isinstance(definition, RecallDefinition):
         return definition.ambiguity.pair_judge
     return definition.judge if isinstance(definition, PrecisionDefinition | GeneratedDefinition) else None
 
 
 def load_pair_judge(rule: PairJudgeOptions) -> ChatModel:
-    """Returns the judge that a definition names."""
+    """Return the judge that a definition names."""
     return load_chat_model(rule.model, **rule.options)
 
 
@@ -102,7 +102,7 @@ def judge_pairs(
     images: Mapping[str, ChatImage],
     session: ChatSession,
 ) -> JudgedPairs:
-    """Asks the judge about every proposed pair (query_id, image_id), and decides those of which it is sure as people's
+    """Ask the judge about every proposed pair (query_id, image_id), and decides those of which it is sure as people's
     answers on earlier versions calibrate it. Each reply is stored before it is read; of queries that ask the same one
     is asked. Raises UserError where the judge answers nothing."""
     judge, asked_as = load_pair_judge(rule), choose_asked_queries(queries)
@@ -131,7 +131,7 @@ def judge_pairs(
 
 
 def judge_candidates(definition: AskingBuild, tables: Tables, folder: Path | None, session: ChatSession) -> JudgedPairs:
-    """Asks the definition's judge about the candidates of a set, whose images are rendered in `folder`."""
+    """Ask the definition's judge about the candidates of a set, whose images are rendered in `folder`."""
     rule, candidates = find_pair_judge(definition), tables.candidate_judgments
     assert rule is not None, "the definition has a judge"
     shown = load_shown_images(tables.images[tables.images["image_id"].isin(candidates["image_id"])], folder)
@@ -140,7 +140,7 @@ def judge_candidates(definition: AskingBuild, tables: Tables, folder: Path | Non
 
 
 def choose_asked_queries(queries: pd.DataFrame) -> dict[str, str]:
-    """Returns by query the one that the judge is asked in its place: of queries for the same labels the longest that a
+    """Return by query the one that the judge is asked in its place: of queries for the same labels the longest that a
     template wrote, in English if it can be, so that all of them have one truth."""
     styles, texts = queries["style"] == "llm", queries["text"].str.len()
     order = pd.DataFrame({"llm": styles, "other": queries["language"] != "en", "short": -texts}, index=queries.index)
@@ -155,7 +155,7 @@ def choose_asked_queries(queries: pd.DataFrame) -> dict[str, str]:
 def decide_pairs(
     asked: pd.DataFrame, scores: FloatArray, answers: Mapping[tuple[str, str], bool], name: str, at_least: float
 ) -> JudgedPairs:
-    """Returns the pairs (query_id, image_id) with the probability that people find each relevant, by the judge's scores
+    """Return the pairs (query_id, image_id) with the probability that people find each relevant, by the judge's scores
     (NaN without one) as people's `answers` calibrate them. A pair is sure from `at_least` on; below 30 answers, or
     where these are all alike, none is."""
     keys = list(asked[PAIR].itertuples(index=False, name=None))

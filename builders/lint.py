@@ -44,7 +44,7 @@ _SOURCE_DEFECTS = {  # by stage and reason in the ledger of an import: check and
 
 
 def find_leaking_file_names(texts: Iterable[str], names: Sequence[str]) -> list[str]:
-    """Returns the names that contain a text: as whole words, with or without a final "s", or at any place where the
+    """Return the names that contain a text: as whole words, with or without a final "s", or at any place where the
     script has no spaces. Case, digits and punctuation are ignored. The time depends on the names alone, not on the
     number of texts."""
     normalized_texts = {_words(text) for text in texts} - {""}
@@ -67,7 +67,7 @@ def _words(text: str) -> str:
 
 
 def _runs(words: list[str], most: int) -> Iterator[str]:
-    """Yields all runs of up to `most` words, each also without a final s."""
+    """Yield all runs of up to `most` words, each also without a final s."""
     for first in range(len(words)):
         for last in range(first + 1, min(first + most, len(words)) + 1):
             run = " ".join(words[first:last])
@@ -76,7 +76,7 @@ def _runs(words: list[str], most: int) -> Iterator[str]:
 
 
 def _parts(words: str, lengths: list[int]) -> Iterator[str]:
-    """Yields all parts of these lengths if the name has a wide character."""
+    """Yield all parts of these lengths if the name has a wide character."""
     if not words or max(words) < _WIDE:
         return
     for length in lengths:
@@ -85,7 +85,7 @@ def _parts(words: str, lengths: list[int]) -> Iterator[str]:
 
 
 def lint_tables(tables: Tables) -> list[LintFinding]:
-    """Returns all findings, errors first; none for a clean set."""
+    """Return all findings, errors first; none for a clean set."""
     findings = [*_dangling(tables), *_duplicate_images(tables), *_source_defects(tables.ledger)]
     if len(tables.queries):  # a gallery has none
         findings += [
@@ -103,7 +103,7 @@ def lint_tables(tables: Tables) -> list[LintFinding]:
 
 
 def lint_certificate(manifest: Manifest) -> list[LintFinding]:
-    """Returns a warning for judged queries of which nobody certified how complete their truth is."""
+    """Return a warning for judged queries of which nobody certified how complete their truth is."""
     if manifest["notes"].get("certificate") or not manifest["counts"]["judgments"]:
         return []
     says = "judgments of which nobody certified how complete they are: querytruth audit start SET --until recall=0.9"
@@ -111,7 +111,7 @@ def lint_certificate(manifest: Manifest) -> list[LintFinding]:
 
 
 def finding_lines(findings: list[LintFinding]) -> list[str]:
-    """Returns the errors and warnings as the known limitations of a card."""
+    """Return the errors and warnings as the known limitations of a card."""
     return [f"{item.count:,} {item.says} (lint: {item.check})." for item in findings if item.severity != "note"]
 
 
@@ -130,14 +130,14 @@ def _dangling(tables: Tables) -> list[LintFinding | None]:
 
 
 def _leave_out(ids: pd.Index | pd.Series, known: pd.Index | pd.Series) -> Any:
-    """Returns the ids that are not among the known ones; by Arrow, since `isin` makes a Python object of each of a
+    """Return the ids that are not among the known ones; by Arrow, since `isin` makes a Python object of each of a
     million."""
     is_known = pc.is_in(pa.array(ids, pa.string()), value_set=pa.array(known, pa.string()))
     return ids[~is_known.to_numpy(zero_copy_only=False)]
 
 
 def _source_defects(ledger: pd.DataFrame) -> Iterator[LintFinding | None]:
-    """Yields a finding per check of _SOURCE_DEFECTS; the ledgers of other builds have none of its stages."""
+    """Yield a finding per check of _SOURCE_DEFECTS; the ledgers of other builds have none of its stages."""
     cases: dict[tuple[str, str], list[str]] = {}
     for (stage, reason), rows in ledger.groupby(["stage", "reason"], observed=True, sort=True):
         if defect := _SOURCE_DEFECTS.get((str(stage), str(reason))):
@@ -157,7 +157,7 @@ def _empty_truth(tables: Tables) -> LintFinding | None:
 
 
 def _unjudged(tables: Tables) -> LintFinding | None:
-    """Finds queries without a relevant image of which too few are judged to say that there is none, in sets that are
+    """Find queries without a relevant image of which too few are judged to say that there is none, in sets that are
     published before people judge."""
     waiting = tables.queries if not len(tables.qrels) else tables.queries[is_sampled(tables.queries)]
     known = set(list_used(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"]))
@@ -196,7 +196,7 @@ def _text_residue(tables: Tables) -> LintFinding | None:
 
 
 def _is_emoji(text: str) -> bool:
-    """Whether a text holds an emoji: people search with one alone."""
+    """Return whether a text holds an emoji: people search with one alone."""
     return any(unicodedata.category(c) == "So" for c in text)
 
 
@@ -218,7 +218,7 @@ def _duplicate_images(tables: Tables) -> list[LintFinding | None]:
 
 
 def _shared_truth(tables: Tables) -> LintFinding | None:
-    """Finds queries with different contents and exactly the same images: one of them may be too broad."""
+    """Find queries with different contents and exactly the same images: one of them may be too broad."""
     by_query = _hash_truths(tables.qrels, with_grades=False)
     texts_by_truth: dict[Any, dict[str, str]] = {}
     for query_id, what, content_text in _query_contents(tables.queries):
@@ -230,7 +230,7 @@ def _shared_truth(tables: Tables) -> LintFinding | None:
 
 
 def _contradicting_truth(tables: Tables) -> LintFinding | None:
-    """Finds equivalent queries with different truths. Captions may each fit further images; these contradict each other
+    """Find equivalent queries with different truths. Captions may each fit further images; these contradict each other
     only where one image has two grades."""
     groups: dict[Meaning, list[str]] = {}
     for query_id, meaning in zip(tables.queries["query_id"].tolist(), list_meanings(tables.queries), strict=True):
@@ -254,7 +254,7 @@ def _contradicting_truth(tables: Tables) -> LintFinding | None:
 
 
 def _hash_truths(qrels: pd.DataFrame, *, with_grades: bool = True) -> dict[str, int]:
-    """Returns per query a hash of its relevant images, and of their grades; 0 where it has none."""
+    """Return per query a hash of its relevant images, and of their grades; 0 where it has none."""
     grades = qrels["relevance"].to_numpy()
     is_relevant = grades > 0
     codes = codes_of(qrels["image_id"])[is_relevant].astype(np.uint64) * np.uint64(128)
@@ -267,7 +267,7 @@ def _hash_truths(qrels: pd.DataFrame, *, with_grades: bool = True) -> dict[str, 
 
 
 def _query_contents(queries: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
-    """Yields per query its id, what it asks for (its labels, the image that it is a caption of, or its text), and the
+    """Yield per query its id, what it asks for (its labels, the image that it is a caption of, or its text), and the
     labels or the text."""
     sources = queries.get("source_image_id", pd.Series(None, index=queries.index, dtype="object"))
     families = queries.get("family", pd.Series(None, index=queries.index, dtype="object"))
@@ -280,7 +280,7 @@ def _query_contents(queries: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
 
 
 def _ambiguous_texts(tables: Tables) -> LintFinding | None:
-    """Checks queries without labels alone: the truth of the others does not depend on their texts."""
+    """Check queries without labels alone: the truth of the others does not depend on their texts."""
     queries = tables.queries[tables.queries["labels"].isna()]
     if queries.empty:  # skips an index of all images
         return None
@@ -313,7 +313,7 @@ def _unreachable(tables: Tables) -> LintFinding | None:
 
 
 def _implausible_answers(tables: Tables) -> LintFinding | None:
-    """Finds images that are right for implausibly many queries. Labels say why an image is right: queries by them are
+    """Find images that are right for implausibly many queries. Labels say why an image is right: queries by them are
     left out. Images of a duplicate group count together."""
     asked = tables.queries.loc[tables.queries["labels"].isna(), "query_id"]
     positive = tables.qrels[(tables.qrels["relevance"] > 0) & tables.qrels["query_id"].isin(asked)]

@@ -51,7 +51,7 @@ _SUFFIXES = {
 
 
 def check_set_name(definition: SetDefinition) -> None:
-    """Raises UserError where a set of another kind has the name: its versions and decisions would be mixed with those
+    """Raise UserError where a set of another kind has the name: its versions and decisions would be mixed with those
     of this one."""
     folder = definition.out / definition.name
     other = _published_kind(folder)
@@ -65,14 +65,14 @@ def check_set_name(definition: SetDefinition) -> None:
 
 
 def propose_set_name(name: str, kind: str, out: Path) -> str:
-    """Returns the name, or one like it where a set of another kind has it."""
+    """Return the name, or one like it where a set of another kind has it."""
     suffixed = f"{name[:50]}-{_SUFFIXES.get(kind, kind)}"
     candidates = [name, suffixed, *(f"{suffixed}-{number}" for number in range(2, 100))]
     return next((one for one in candidates if _published_kind(out / one) in (None, kind)), suffixed)
 
 
 def _published_kind(folder: Path) -> str | None:
-    """Returns the kind of the newest version in a set's folder; None where there is none."""
+    """Return the kind of the newest version in a set's folder; None where there is none."""
     version = newest_version(folder)
     return None if version is None else str(read_manifest(folder / f"v{version}")["kind"])
 
@@ -93,7 +93,7 @@ class BuiltTables:
 
 
 def cut_from_set(parent: StoredSet, tables: Tables, ledger: Ledger, notes: Notes) -> BuiltTables:
-    """A part of a published set, with its grades, prompts, models, thresholds and known limitations."""
+    """Return a part of a published set, with its grades, prompts, models, thresholds and known limitations."""
     manifest = parent.manifest
     return BuiltTables(
         tables=tables,
@@ -107,7 +107,7 @@ def cut_from_set(parent: StoredSet, tables: Tables, ledger: Ledger, notes: Notes
 
 
 def _own_images_folder(path: Path, tables: Tables) -> Path | None:
-    """The set's folder, if the set holds image files of its own."""
+    """Return the set's folder, if the set holds image files of its own."""
     return path if tables.images["path"].fillna("").str.startswith("images/").any() else None
 
 
@@ -174,7 +174,7 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
 
 
 def sieve_queries(definition: SetDefinition, tables: Tables, ledger: Ledger) -> tuple[Tables, DecisionOutcome]:
-    """Returns the tables without queries whose texts may not enter a set, and the overrides of people that let some of
+    """Return the tables without queries whose texts may not enter a set, and the overrides of people that let some of
     them in."""
     overrides = load_decisions(definition.out / definition.name, decision_records.Override)
     sieved, rejections, let_through = sieve_tables(tables, definition.quarantine, overrides)
@@ -186,7 +186,7 @@ def sieve_queries(definition: SetDefinition, tables: Tables, ledger: Ledger) -> 
 def _add_disputes(
     result: BuildResult, log: list[decision_records.QueryDecision], disputes: decision_agreement.AuditDisputes
 ) -> BuildResult:
-    """The same result with what people disagree on."""
+    """Return the same result with what people disagree on."""
     elsewhere = decision_agreement.latest_decisions(
         one for one in decision_records.effective(log) if one.view != decision_agreement.AUDIT_VIEW
     )
@@ -196,7 +196,7 @@ def _add_disputes(
 
 
 def check_decision_logs(folder: Path) -> list[str]:
-    """Returns the versions that the set at `folder` lost, and what its logs lost since the newest one, as known
+    """Return the versions that the set at `folder` lost, and what its logs lost since the newest one, as known
     limitations of the next one. Raises UserError where something is lost and the run does not accept that."""
     run = current_run()
     losses: list[object] = [*check_no_version_is_lost(folder, "find set", accept_loss=run.accept_loss)]
@@ -209,7 +209,8 @@ def check_decision_logs(folder: Path) -> list[str]:
 
 
 def _unused_decisions(folder: Path, outcome: DecisionOutcome) -> DecisionOutcome:
-    """The stale decisions on images and rejected items that no step used, as after a change of the definition."""
+    """Return the stale decisions on images and rejected items that no step used, as after a change of the
+    definition."""
     known_ids = {*outcome.in_effect, *(decision.decision_id for decision, _ in outcome.stale)}
     pairs, overrides = (
         load_decisions(folder, decision_records.ImagePairDecision),
@@ -221,7 +222,7 @@ def _unused_decisions(folder: Path, outcome: DecisionOutcome) -> DecisionOutcome
 
 
 def _record_as_own(result: BuildResult) -> BuildResult:
-    """The same result. A new version is recorded as this user's: what its definition names may be read."""
+    """Return the same result. A new version is recorded as this user's: what its definition names may be read."""
     if result.is_new:
         try:
             record_own_version(result.path)
@@ -272,7 +273,7 @@ def publish_decisions(path: Path) -> BuildResult:
 
 
 def _name_grades(named: dict[str, str], tables: Tables) -> dict[str, str]:
-    """Returns the grades of a set with those that people gave besides, as an import of judgments may."""
+    """Return the grades of a set with those that people gave besides, as an import of judgments may."""
     given = sorted(tables.qrels["relevance"].unique(), reverse=True)
     return named | {str(grade): f"grade {grade}" for grade in given if grade and str(grade) not in named}
 
@@ -342,7 +343,7 @@ def _publish(
 
 
 def _carry_certificate(fields: BuildRecord, folder: Path, digest: str) -> tuple[Notes, list[str]]:
-    """Returns the notes and the known limitations of a version with this content digest: with the certificate that was
+    """Return the notes and the known limitations of a version with this content digest: with the certificate that was
     made of it, or, where the newest version has the same content, with that one's."""
     notes: Notes = {**fields["notes"]}
     limits = [one for one in fields["known_limitations"] if one != _CERTIFICATE_ENDED]
@@ -357,7 +358,8 @@ def _carry_certificate(fields: BuildRecord, folder: Path, digest: str) -> tuple[
 
 
 def _configuration(definition: SetDefinition) -> Configuration:
-    """The resolved definition without folders: inputs by name only. The definition as it was is in the envelope."""
+    """Return the resolved definition without folders: inputs by name only. The definition as it was is in the
+    envelope."""
     unread = {
         "out",
         "publish_to",

@@ -66,12 +66,12 @@ class _Loss(NamedTuple):
 
 
 def has_content(kind: str, tables: Tables) -> bool:
-    """Whether a set of this kind has what it is published for: a gallery images, any other set queries."""
+    """Return whether a set of this kind has what it is published for: a gallery images, any other set queries."""
     return len(tables.images if kind == "gallery" else tables.queries) > 0
 
 
 def check_not_empty(kind: str, name: str, tables: Tables, funnel: Iterable[Mapping[str, Any]]) -> None:
-    """Raises UserError where a stage of the funnel accepted nothing and the set has no content for that."""
+    """Raise UserError where a stage of the funnel accepted nothing and the set has no content for that."""
     stages = list(funnel)
     emptied = next((stage for stage in stages if stage["entered"] and not stage["accepted"]), None)
     if emptied is None or has_content(kind, tables):

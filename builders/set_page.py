@@ -79,12 +79,12 @@ class QueryGroup:
 
     @property
     def relevant_count(self) -> int:
-        """The number of relevant images."""
+        """Return the number of relevant images."""
         return sum(number for grade, number in self.count_by_grade.items() if grade > 0)
 
     @property
     def main_wordings(self) -> list[DisplayedWording]:
-        """The first wording of each language."""
+        """Return the first wording of each language."""
         return [w for n, w in enumerate(self.wordings) if w.language not in {v.language for v in self.wordings[:n]}]
 
 
@@ -98,7 +98,7 @@ class SetSelection:
 
     @property
     def image_ids(self) -> list[str]:
-        """The ids of all images shown, once, in the order of the page."""
+        """Return the ids of all images shown, once, in the order of the page."""
         shown = (p for batch in self.batches.values() for entry in batch for p in (*entry.images, *entry.near_misses))
         return list(dict.fromkeys(image.image_id for image in shown))
 

@@ -44,13 +44,13 @@ class AuditParameters(StrictModel):
     hours: float | None = Field(None, gt=0, description="Stop after so long; the next run goes on from there.")
 
     def load_definition(self) -> AuditDefinition:
-        """The definition with its overrides. Raises UserError for a wrong one."""
+        """Return the definition with its overrides. Raises UserError for a wrong one."""
         given = self.definition
         return given if isinstance(given, AuditDefinition) else load_audit_definition(given, self.overrides)
 
     @property
     def label(self) -> str:
-        """A short name for the run, known before the definition is loaded."""
+        """Return a short name for the run, known before the definition is loaded."""
         given = self.definition
         return given.set if isinstance(given, AuditDefinition) else given.stem
 
@@ -62,7 +62,7 @@ class JudgedSampleForm(RunInput):
 
 
 def audit_run_name() -> str:
-    """The definition and the scheduled time."""
+    """Return the definition and the scheduled time."""
     parameters: AuditParameters = flow_run.parameters["audit"]
     return f"audit {parameters.label} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 
@@ -75,7 +75,7 @@ def audit(audit: AuditParameters) -> State[Any]:
 
 
 def audit_set(parameters: AuditParameters) -> State[Any]:
-    """Returns the state of the audit: Reported, or, in a run that cannot wait, AwaitingPeople with the next command.
+    """Return the state of the audit: Reported, or, in a run that cannot wait, AwaitingPeople with the next command.
     What was drawn, judged and answered before is taken from the set's files. Raises UserError."""
     definition = parameters.load_definition()
     path, name = find_audited_version(definition), definition.name

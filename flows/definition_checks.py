@@ -61,13 +61,13 @@ class DefinitionCheck(NamedTuple):
 
 
 def check_definition(definition: SetDefinition) -> list[DefinitionCheck]:
-    """Returns every check of a definition. Endpoints get one call that asks nothing."""
+    """Return every check of a definition. Endpoints get one call that asks nothing."""
     with use_table_options(definition.tables):
         return [_run_check(name, check) for name, check in _list_checks(definition)]
 
 
 def check_before_build(definition: SetDefinition) -> None:
-    """Checks what a build needs before it reads an image or pays for an answer: folders, keys, the hosts of endpoints
+    """Check what a build needs before it reads an image or pays for an answer: folders, keys, the hosts of endpoints
     and the disk. Raises UserError for the first problem, except for little space on the disk and for an endpoint that
     has answered this set before, whose replies may be all that the build needs: these are lines in the log."""
     run = steps.current_run()
@@ -203,7 +203,8 @@ def _measure_disk(out: Path) -> str:
 
 
 def list_starter_kinds() -> list[str]:
-    """The kinds of sets that have a starter definition, `training`, `audit`, and `prefect` for the deployments."""
+    """Return the kinds of sets that have a starter definition, `training`, `audit`, and `prefect` for the
+    deployments."""
     return sorted(path.stem for path in _TEMPLATES.glob("*.yaml"))
 
 
@@ -218,7 +219,7 @@ class CaptionWriter:
     language: Literal["zh", "en"] = "zh"
 
     def keys(self) -> dict[str, str]:
-        """The keys of the starter."""
+        """Return the keys of the starter."""
         place = {"base_url": self.endpoint, "name": self.model, "key_env": self.key_env}
         given = ", ".join(f"{key}: {json.dumps(value)}" for key, value in place.items() if value is not None)
         model = "qwen_vl" if self.endpoint is None else "openai_compatible"
@@ -283,7 +284,7 @@ def _fill_template(kind: str, **values: object) -> str:
 
 
 def derive_set_name(source: str) -> str:
-    """A set name from the path or URL of its images."""
+    """Return a set name from the path or URL of its images."""
     stem = PurePosixPath(source.rstrip("/")).name.rsplit(".", 1)[0]
     return _name(stem) or "my-images"
 
@@ -315,7 +316,7 @@ def _precision(annotations: Sequence[Path] | None, images: str | None, folder: P
 
 
 def _inspect_annotations(paths: Sequence[Path]) -> tuple[str, int, str]:
-    """Returns the label table that has the categories of all files, the minimum number of images, and a set name, which
+    """Return the label table that has the categories of all files, the minimum number of images, and a set name, which
     is that of the first file."""
     from builders.precision.annotation_files import read_annotations
 

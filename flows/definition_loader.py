@@ -72,7 +72,7 @@ def load_definition(
 
 
 def read_kind(path: Path) -> str:
-    """Returns the kind of set that a definition names. Raises UserError for a file that cannot be read, or names
+    """Return the kind of set that a definition names. Raises UserError for a file that cannot be read, or names
     none."""
     return _check_kind(_read_file(path).get("kind"), str(path))
 
@@ -93,7 +93,7 @@ def load_audit_definition(path: Path, overrides: Sequence[str]) -> AuditDefiniti
 def _override_all(
     model: type[Definition], data: dict[str, Any], path: Path | None, overrides: Sequence[str]
 ) -> dict[str, Any]:
-    """The keys of a file, or of none, with the overrides and absolute paths."""
+    """Return the keys of a file, or of none, with the overrides and absolute paths."""
     overridden = {_override(data, override) for override in overrides}
 
     def folder_of(key: tuple[str, ...]) -> BaseFolder:
@@ -135,7 +135,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def parse_definition(data: dict[str, Any], kind: str, source: str) -> SetDefinition:
-    """The definition as its kind's model. Raises UserError for the first defect, with its key."""
+    """Return the definition as its kind's model. Raises UserError for the first defect, with its key."""
     if data.get("kind", kind) != kind:
         raise UserError(READ_STAGE, source, f"is of kind {data['kind']!r}", f"run querytruth build {data['kind']}")
     try:

@@ -92,16 +92,17 @@ class Door:
         return self._index[1]
 
     def find_set(self, key: str) -> ListedSet | None:
-        """The set with a key."""
+        """Return the set with a key."""
         return next((one for one in self.read_index().sets if one.key == key and one.versions), None)
 
     def find_photo_folder(self, index: FolderIndex) -> Path:
-        """The folder that has all photos, relative to the one where the command runs."""
+        """Return the folder that has all photos, relative to the one where the command runs."""
         folders = {str(one.parent.absolute()) for one in index.photos} or {str(self.root.absolute())}
         return Path(os.path.relpath(os.path.commonpath(folders)))
 
     def render(self, files: Path | None = None) -> str:
-        """The page: served, or as one of the `files` of a folder, into which it copies the pages from elsewhere."""
+        """Return the page: served, or as one of the `files` of a folder, into which it copies the pages from
+        elsewhere."""
         index = self.read_index()
         own = {(files or Path()) / name for name in STATIC_FILES.values()}
         index = replace(index, pages=[page for page in index.pages if page.path not in own])
@@ -136,7 +137,7 @@ class Door:
         return {"one": one, "lines": lines, "sheet": sheet}
 
     def list_work(self, photos: Path, system: str = SYSTEM) -> dict[str, list[list[object]]]:
-        """The commands of each door: a gallery of the photos; a set of the judgments, and the search on it."""
+        """Return the commands of each door: a gallery of the photos; a set of the judgments, and the search on it."""
         name = self.out / "my-queries"
         imported = ["import", "pairs", JUDGMENTS, name, "--images", photos]
         return {
@@ -173,7 +174,7 @@ class Door:
         return path
 
     def search(self, system: str, text: str) -> list[SearchHit]:
-        """The first results of a search, each named by its photo's path. Raises UserError."""
+        """Return the first results of a search, each named by its photo's path. Raises UserError."""
         from flows.search import ask_once
         from querytruth.backends.search_systems import load_system_file
         from querytruth.checks.answers import match_answers
@@ -191,7 +192,7 @@ class Door:
         return self._answers[system, text]
 
     def read_judgments(self) -> dict[tuple[str, str], dict[str, str]]:
-        """The rows of the judgments by query and image."""
+        """Return the rows of the judgments by query and image."""
         path = Path(JUDGMENTS)
         if not path.exists():
             return {}
@@ -225,7 +226,7 @@ class Door:
                 write_atomically(Path(JUDGMENTS), written.getvalue().encode())
 
     def measure(self, system: str) -> dict[str, object]:
-        """The figures of a search on the judged queries, as `evaluate` computes them."""
+        """Return the figures of a search on the judged queries, as `evaluate` computes them."""
         import pandas as pd
 
         from flows.evaluation import evaluate_systems
@@ -282,7 +283,7 @@ def _write_line(*words: object) -> str:
 
 
 def make_sheet(one: ListedSet) -> bytes | None:
-    """The first images of a set side by side, as JPEG; None where none can be read."""
+    """Return the first images of a set side by side, as JPEG; None where none can be read."""
     from querytruth.backends.images.rendering import make_contact_sheet, make_thumbnail
     from querytruth.sets.set_files import read_set
     from querytruth.sets.set_thumbnails import make_set_thumbnails

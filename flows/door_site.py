@@ -87,7 +87,8 @@ def _search_routes(door: Door) -> APIRouter:
     def search(
         text: _Text, systems: Annotated[tuple[str, ...], Body(max_length=2)] = (), url: _Text = ""
     ) -> dict[str, object]:
-        """The first results of one or two searches, with what is known of each; an address is described first."""
+        """Return the first results of one or two searches, with what is known of each; an address is described
+        first."""
         systems = (str(door.propose_system(url, text)),) if url else systems
         graded, stated = door.read_judgments(), door.read_stated_grades(text)
         answers = []

@@ -50,7 +50,7 @@ def write_evaluation_page(result: EvaluationResult, view: EvaluationView, page: 
 
 
 def _review_command(set_path: Path, result_folder: Path) -> str:
-    """The command that judges the results that nobody judged."""
+    """Return the command that judges the results that nobody judged."""
     return shlex.join(
         [
             "querytruth",
@@ -76,7 +76,7 @@ def write_comparison_page(comparison: SystemComparison, view: EvaluationView, pa
 
 
 def _tables_and_manifest(view: EvaluationView) -> tuple[Any, Any]:
-    """The set's tables, with the view's judgments, and its manifest; None for bare judgments."""
+    """Return the set's tables, with the view's judgments, and its manifest; None for bare judgments."""
     stored = view.judged_set.stored
     return (None, None) if stored is None else (replace(stored.tables, qrels=view.qrels), stored.manifest)
 

@@ -16,7 +16,7 @@ from flows.set_kind import SetKind
 
 
 def configured_server() -> str | None:
-    """The API address from the environment or from the active profile below PREFECT_HOME; None for neither."""
+    """Return the API address from the environment or from the active profile below PREFECT_HOME; None for neither."""
     if address := os.environ.get("PREFECT_API_URL"):
         return address
     home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect").expanduser()
@@ -46,7 +46,8 @@ def silence_prefect() -> None:
 
 
 def make_flow_getattr(kind: SetKind) -> Callable[[str], Any]:
-    """A module's `__getattr__` that gives the kind's flow by its name, as in `flows/recall_set.py:recall_set`."""
+    """Return a module's `__getattr__` that gives the kind's flow by its name, as in
+    `flows/recall_set.py:recall_set`."""
 
     def attribute(requested_name: str) -> Any:
         if requested_name != kind.flow_name:

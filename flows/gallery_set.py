@@ -42,7 +42,7 @@ GALLERY_LIMITATIONS = [
 
 
 def choose_images(definition: GalleryDefinition, ledger: Ledger) -> SelectedImages:
-    """The selected images: all steps of a build but rendering."""
+    """Return the selected images: all steps of a build but rendering."""
     source, listing = list_images(definition, ledger)
     folder = definition.out / definition.name
     listed_count = len(listing.items)
@@ -63,7 +63,8 @@ def choose_images(definition: GalleryDefinition, ledger: Ledger) -> SelectedImag
 
 
 def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
-    """The set before it is published: tables, ledger and provenance. Raises UserError where the source is empty."""
+    """Return the set before it is published: tables, ledger and provenance. Raises UserError where the source is
+    empty."""
     ledger = Ledger()
     chosen = choose_images(definition, ledger)
     images, rendered = render_gallery(chosen.source, chosen.images, definition, ledger)

@@ -22,7 +22,7 @@ def run_gate(
     baseline: systems.EvaluatedSystem,
     spec: release_gate.GateSpec,
 ) -> release_gate.GateReport:
-    """Returns the checks of the candidate against the baseline, on the queries that both runs' versions have. Raises
+    """Return the checks of the candidate against the baseline, on the queries that both runs' versions have. Raises
     UserError for a slice without queries, a run of a version with other images, and a latency that was not measured."""
     view = judged_sets.build_evaluation_view(judged, "text_to_image", list(spec.margins), ())
     scored = steps.score_on_common_queries(view, [candidate, baseline], one_gallery=True)
@@ -50,14 +50,14 @@ def run_gate(
 
 
 def have_same_results(candidate: pd.DataFrame, baseline: pd.DataFrame) -> bool:
-    """Whether two runs, each by query and rank, list the same images for every query in the same order."""
+    """Return whether two runs, each by query and rank, list the same images for every query in the same order."""
     pair = ["query_id", "image_id"]
     lists = (run[pair].astype("str").reset_index(drop=True) for run in (candidate, baseline))
     return len(candidate) == len(baseline) and next(lists).equals(next(lists))
 
 
 def write_gate_report(report: release_gate.GateReport, folder: Path, *, is_undecided_failure: bool) -> list[Path]:
-    """Writes GATE_FILES into the folder and returns their paths. Raises UserError."""
+    """Write GATE_FILES into the folder and returns their paths. Raises UserError."""
     contents = (
         canonical_json(gate_to_json(report)),
         render_gate_markdown(report).encode(),

@@ -27,7 +27,7 @@ def import_set(definition: imported_set.ImportDefinition) -> BuildResult:
 
 
 def build_imported_tables(definition: imported_set.ImportDefinition) -> BuiltTables:
-    """The set before it is published: tables, ledger and provenance."""
+    """Return the set before it is published: tables, ledger and provenance."""
     folder = definition.out / definition.name
     store = ImageStore(folder.absolute() / ".imported")
     ledger = Ledger()

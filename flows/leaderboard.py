@@ -26,7 +26,7 @@ _CSV_COLUMNS = (
 
 @step("leaderboard")
 def build_leaderboard(path: Path, metric: str | None = None) -> dict[str, Any]:
-    """Returns the board of the results beside the version at `path`, on the queries that all of them have: systems by
+    """Return the board of the results beside the version at `path`, on the queries that all of them have: systems by
     the metric with rank intervals, groups that the set cannot tell apart, slices, latency and conditions. Raises
     UserError without results, and for a metric that not all have."""
     results = steps.load_stored_results(path)
@@ -100,7 +100,7 @@ def _describe_system(data: ResultFile, metric: str, vectors: Path) -> dict[str, 
 
 
 def write_leaderboard(board: dict[str, Any], page: Path, language: str = "en") -> list[Path]:
-    """Writes the page in en or zh, and the board as JSON and CSV beside it. Returns the paths.
+    """Write the page in en or zh, and the board as JSON and CSV beside it. Returns the paths.
     Raises UserError."""
     rows = []
     for one in board["systems"]:

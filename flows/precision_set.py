@@ -45,7 +45,7 @@ PRECISION_LIMITATIONS = [
 
 
 def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
-    """The seeds of the queries, from the annotations: the steps that a plan and a build share."""
+    """Return the seeds of the queries, from the annotations: the steps that a plan and a build share."""
     if definition.needs_all_objects or definition.exhaustive == "by_image":
         label_steps.check_label_lists(definition.annotations, definition.exhaustive)
     files = add_folder_images(definition, read_annotations(definition.annotations, definition.tags, definition.facts))
@@ -88,7 +88,7 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
 
 
 def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
-    """The set before it is published: tables, ledger and provenance."""
+    """Return the set before it is published: tables, ledger and provenance."""
     ledger = Ledger()
     mined = mine_seeds(definition, ledger)
     labels, seeds, images = mined.labels, mined.seeds, mined.gallery.images
@@ -141,7 +141,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
 
 
 def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
-    """The funnel of a build and the size of the set; nothing is rendered, judged or written."""
+    """Return the funnel of a build and the size of the set; nothing is rendered, judged or written."""
     ledger = Ledger()
     mined = mine_seeds(definition, ledger)
     labels, seeds = mined.labels, mined.seeds

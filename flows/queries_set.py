@@ -27,7 +27,7 @@ _BYTES_A_PIXEL = 0.2
 
 
 def build_queries_tables(definition: QueriesDefinition) -> BuiltTables:
-    """The set before it is published: tables, ledger and provenance. It has no judgments."""
+    """Return the set before it is published: tables, ledger and provenance. It has no judgments."""
     gallery = load_image_gallery(definition)
     questions, ids, log = steps.read_log(definition, gallery.ledger)
     queries = steps.draw_sample(questions, definition, gallery.ledger)
@@ -45,7 +45,7 @@ def build_queries_tables(definition: QueriesDefinition) -> BuiltTables:
 
 
 def plan_queries(definition: QueriesDefinition) -> dict[str, Any]:
-    """The funnel of the log and what would be drawn; nothing is rendered or written."""
+    """Return the funnel of the log and what would be drawn; nothing is rendered or written."""
     ledger = Ledger()
     questions, _, _ = steps.read_log(definition, ledger)
     drawn = steps.draw_sample(questions, definition, ledger)

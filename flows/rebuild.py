@@ -39,7 +39,7 @@ class RebuiltVersion:
     inputs_moved: list[str]
 
     def as_stored(self) -> Tables:
-        """Returns the tables with all columns and types that a stored version has, to compare them with one."""
+        """Return the tables with all columns and types that a stored version has, to compare them with one."""
         return Tables(**{name: from_arrow(table) for name, table in self.tables.to_arrow_tables().items()})
 
 
@@ -85,7 +85,7 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
 
 
 def _build_again(definition: Any, manifest: Manifest, path: Path) -> BuiltTables:
-    """Returns the tables of the build. Raises UserError that says what the set lacks where it came without replies."""
+    """Return the tables of the build. Raises UserError that says what the set lacks where it came without replies."""
     try:
         if manifest["notes"].get("nested"):
             return rebuild_nested_set(definition, manifest, path.parent.parent)
@@ -100,7 +100,7 @@ def _build_again(definition: Any, manifest: Manifest, path: Path) -> BuiltTables
 
 
 def find_moved_inputs(value: Any, keys: tuple[str, ...], folders: Sequence[Path], moved: list[str]) -> Any:
-    """Returns a value of a definition whose files and folders that are gone are taken from `folders`: by as much of the
+    """Return a value of a definition whose files and folders that are gone are taken from `folders`: by as much of the
     end of their path as is there. `moved` gets a line for each. Nothing is taken from outside of these folders."""
     if isinstance(value, dict):
         return {key: find_moved_inputs(inner, (*keys, str(key)), folders, moved) for key, inner in value.items()}
@@ -123,7 +123,7 @@ def _is_gone(value: str) -> bool:
 
 
 def _check_inputs(definition: dict[str, Any], path: Path) -> None:
-    """Raises UserError where what the version was built from is not here."""
+    """Raise UserError where what the version was built from is not here."""
     missing = [f"{key} {definition[key]}" for key in _INPUT_KEYS if _is_gone(str(definition.get(key)))]
     if missing:
         names = " and ".join(Path(one.partition(" ")[2]).name for one in missing)
@@ -137,7 +137,7 @@ _INPUT_KEYS = ("images", "annotations", "queries")
 
 
 def _check_agreed(definition: dict[str, Any], path: Path, agree: Callable[[list[str]], bool]) -> None:
-    """Raises UserError without agreement."""
+    """Raise UserError without agreement."""
     lines = list_outside_names(definition)
     if lines and not agree(lines):
         more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
@@ -176,7 +176,7 @@ _OUTSIDE_KEYS = {
 
 
 def refresh_replies(definition: SetDefinition, model: str) -> int:
-    """Sets the stored replies of a model aside; returns their number. The next build asks again; a rebuild of an older
+    """Set the stored replies of a model aside; return their number. The next build asks again; a rebuild of an older
     version uses them. Raises UserError for a model without replies."""
     if not isinstance(definition, RecallDefinition | GeneratedDefinition | PrecisionDefinition):
         raise UserError(_STAGE, definition.name, f"is of kind {definition.kind}, which asks no model", "name another")

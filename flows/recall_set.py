@@ -55,7 +55,7 @@ MODEL_STYLE_LIMITATION = "A model's captions have its habits of speech, which pe
 
 
 def plan_images(definition: GallerySource, ledger: Ledger) -> tuple[pd.DataFrame, Path | None]:
-    """Returns the images with the paths that a set gives them, and the folder of the rendered files."""
+    """Return the images with the paths that a set gives them, and the folder of the rendered files."""
     if definition.gallery is not None:
         gallery = load_published_gallery(definition)
         ledger.stages.extend(gallery.ledger.stages)
@@ -68,7 +68,7 @@ def plan_images(definition: GallerySource, ledger: Ledger) -> tuple[pd.DataFrame
 
 
 def load_image_gallery(definition: GallerySource) -> BuiltTables:
-    """Returns images, their duplicate groups, the ledger so far, and the folder of the image files.
+    """Return images, their duplicate groups, the ledger so far, and the folder of the image files.
     Raises UserError where no image is left."""
     if definition.gallery is None:
         gallery = gallery_set.build_gallery_tables(definition.as_gallery())
@@ -78,7 +78,7 @@ def load_image_gallery(definition: GallerySource) -> BuiltTables:
 
 
 def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
-    """The set before it is published: tables, ledger and provenance."""
+    """Return the set before it is published: tables, ledger and provenance."""
     gallery = load_image_gallery(definition)
     ledger, images = gallery.ledger, gallery.tables.images
     to_caption = load_shown_images(images, gallery.rendered_folder)
@@ -125,7 +125,7 @@ def publish_recall_set(definition: RecallDefinition) -> BuildResult:
 
 
 def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
-    """Returns the funnel up to the images, and the calls that a build would make. Nothing is asked or rendered; the
+    """Return the funnel up to the images, and the calls that a build would make. Nothing is asked or rendered; the
     scan of the images is stored."""
     to_download = check_recall_models(definition, is_plan=True)
     ledger, definition = Ledger(), choose_caption_prompts(definition)

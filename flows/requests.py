@@ -31,7 +31,7 @@ _RUN_FLAGS = ("rescan", "offline", "retry_failures", "accept_loss")
 
 
 def list_overrides(given: Any) -> Any:
-    """A program's dict of keys and values, as texts."""
+    """Return a program's dict of keys and values, as texts."""
     if isinstance(given, Mapping):
         return [f"{key}={json.dumps(value, default=str)}" for key, value in given.items()]
     return [] if given is None else given
@@ -53,11 +53,11 @@ class DefinitionRequest(Request):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether a program gives the definition itself."""
+        """Return whether a program gives the definition itself."""
         return isinstance(self.definition, SetDefinition)
 
     def load_definition(self) -> SetDefinition:
-        """The definition with its overrides. Raises UserError for a wrong one."""
+        """Return the definition with its overrides. Raises UserError for a wrong one."""
         overrides = list(self.overrides)
         if self.out is not None:
             out = self.out if is_object_url(str(self.out)) else self.out.absolute()
@@ -78,7 +78,7 @@ class DefinitionRequest(Request):
 
     @property
     def label(self) -> str:
-        """A short name, known before the definition is loaded."""
+        """Return a short name, known before the definition is loaded."""
         given = self.definition
         if isinstance(given, str | Path):
             return Path(given).stem
@@ -86,7 +86,7 @@ class DefinitionRequest(Request):
 
     @property
     def source(self) -> str:
-        """The definition's path as given, for the next command."""
+        """Return the definition's path as given, for the next command."""
         return str(self.definition) if isinstance(self.definition, str | Path) else self.label
 
     def start_run(self, reporter: Reporter) -> BuildRun:
@@ -230,7 +230,7 @@ class DrawRequest(AuditKeys, JudgeRequest):
     offline: Annotated[bool, _OFFLINE] = False
 
     def load_definition(self) -> AuditDefinition:
-        """The audit. Raises UserError for a wrong definition, UsageError for fields that do not go together."""
+        """Return the audit. Raises UserError for a wrong definition, UsageError for fields that do not go together."""
         from flows.definition_loader import load_audit_definition
 
         if Path(self.audited).suffix in (".yaml", ".yml"):
@@ -273,7 +273,7 @@ class ImportRequest(Request):
 
     @property
     def keys(self) -> dict[str, Any]:
-        """The keys of the definition."""
+        """Return the keys of the definition."""
         images = self.images
         if images is None and self.format == "golden":
             from querytruth.checks.golden_file import load_golden

@@ -54,7 +54,7 @@ class ReviewSite:
 
     @property
     def start_path(self) -> str:
-        """The path that the page opens at: its first view, or the results to judge."""
+        """Return the path that the page opens at: its first view, or the results to judge."""
         return "/pairs?source=results" if self.has_results else f"/{self.about['views'][0].lower()}"
 
 
@@ -132,7 +132,7 @@ def _captioning_site(stored: set_files.StoredSet, reviewer: str, about: dict[str
 
 
 def _audit_routes(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
-    """Returns no routes for a version without audits, and loads nothing of them: statistics and stores of replies."""
+    """Return no routes for a version without audits, and loads nothing of them: statistics and stores of replies."""
     if not (stored.path.parent / published_files.AUDITS_FOLDER).is_dir():
         return []
     from querytruth.audit.cards import build_audit_routes
@@ -141,7 +141,7 @@ def _audit_routes(stored: set_files.StoredSet, reviewer: str, about: dict[str, A
 
 
 def _duplicate_routes(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
-    """Returns no routes for a set whose groups come from another set's build, since only that build can apply a
+    """Return no routes for a set whose groups come from another set's build, since only that build can apply a
     decision, nor for a set whose build looked for no duplicates."""
     manifest, duplicates = stored.manifest, stored.tables.duplicates
     other_set = manifest["configuration"].get("gallery") or manifest["notes"].get("nested")
@@ -160,7 +160,7 @@ def _duplicate_routes(stored: set_files.StoredSet, reviewer: str, about: dict[st
 
 
 def _rejection_routes(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
-    """Returns no routes for a version that rejected nothing."""
+    """Return no routes for a version that rejected nothing."""
     if not len(stored.tables.ledger):
         return []
     manifest, tables = stored.manifest, stored.tables
@@ -178,7 +178,7 @@ def _rejection_routes(stored: set_files.StoredSet, reviewer: str, about: dict[st
 
 
 def _reason_not_overridable(manifest: Manifest) -> str:
-    """Returns why no build of this set applies an override, or ""."""
+    """Return why no build of this set applies an override, or ""."""
     if nested := manifest["notes"].get("nested"):
         return f"this set is a part of {nested['of']}: rescue there, and build that one"
     if manifest["notes"].get("held_out"):

@@ -14,7 +14,7 @@ _NEXT_COMMANDS = {"topics": "querytruth objects DEFINITION", "objects": "querytr
 
 
 def is_pool_table(target: str) -> bool:
-    """Whether the target is a table, not a set."""
+    """Return whether the target is a table, not a set."""
     return target.endswith(".csv")
 
 

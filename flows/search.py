@@ -29,7 +29,7 @@ _STAGE = "search"
 
 
 def ask_once(described: search_systems.SystemFile, query: str, k: int) -> Sequence[search_systems.SearchHit]:
-    """Returns a service's answers to one query, a text or, for a search by images, the path of one; records nothing.
+    """Return a service's answers to one query, a text or, for a search by images, the path of one; records nothing.
     Raises UserError where it gives none."""
     system = described.system
     try:
@@ -46,7 +46,7 @@ def ask_once(described: search_systems.SystemFile, query: str, k: int) -> Sequen
 def map_hits(
     hits: Sequence[search_systems.SearchHit], described: search_systems.SystemFile, set_name: str | None, out: Path
 ) -> list[dict[str, Any]]:
-    """Returns a row per hit: rank, id, score, image_id ("" where it maps to none) and a text about it. Of a search by
+    """Return a row per hit: rank, id, score, image_id ("" where it maps to none) and a text about it. Of a search by
     images the hits map to queries, and image_id is empty."""
     images, ids, names = None, dict[str, str](), dict[str, str]()
     if set_name is not None:
@@ -79,7 +79,7 @@ def explain_hits(
     set_name: str | None,
     out: Path,
 ) -> list[str]:
-    """Returns what to write into the file, a line for each thing that the hits lack: an id or a score that the answer
+    """Return what to write into the file, a line for each thing that the hits lack: an id or a score that the answer
     has elsewhere, and the form of ids that no image of the set has."""
     lines, system = list[str](), described.system
     if hits and isinstance(system, HttpSearch):
@@ -144,7 +144,7 @@ class QueryResults:
 
 
 def search_by_model(judged: JudgedSet, model: str, text: str, k: int) -> QueryResults:
-    """Searches the set's images with an embedder. Raises UserError where it is not there."""
+    """Search the set's images with an embedder. Raises UserError where it is not there."""
     assert judged.stored is not None
     query = judged.stored.tables.queries.head(1).assign(query_id="typed", text=text)
     tables = replace(judged.stored.tables, queries=query)
@@ -160,7 +160,7 @@ def search_by_model(judged: JudgedSet, model: str, text: str, k: int) -> QueryRe
 
 
 def search_in_run(judged: JudgedSet, run: Path, text: str, k: int, ids: str) -> QueryResults:
-    """Looks the query up in a run. Raises UserError where the set or the run does not have it."""
+    """Look the query up in a run. Raises UserError where the set or the run does not have it."""
     queries = _find_queries(judged, text)
     if not queries:
         assert judged.queries is not None
@@ -185,7 +185,7 @@ def search_in_run(judged: JudgedSet, run: Path, text: str, k: int, ids: str) -> 
 
 
 def search_by_system(judged: JudgedSet, file: Path, text: str, k: int, images: pd.DataFrame) -> QueryResults:
-    """Asks a search service; records nothing. `images`: all images of the set. Raises UserError where it gives no
+    """Ask a search service; records nothing. `images`: all images of the set. Raises UserError where it gives no
     answer."""
     described = search_systems.load_system_file(file)
     assert judged.stored is not None
@@ -198,7 +198,7 @@ def search_by_system(judged: JudgedSet, file: Path, text: str, k: int, images: p
 
 
 def _find_queries(judged: JudgedSet, text: str) -> list[str]:
-    """The ids of the set's queries of this text, whatever its capitals."""
+    """Return the ids of the set's queries of this text, whatever its capitals."""
     assert judged.queries is not None
     texts = judged.queries["text"].astype("str").str.strip().str.casefold()
     return [str(name) for name in judged.queries.loc[texts == text.strip().casefold(), "query_id"]]
@@ -232,7 +232,7 @@ def _judge(judged: JudgedSet, text: str, system: str, found: Sequence[tuple[str,
 
 
 def write_search_page(results: QueryResults, judged: JudgedSet, page: Path, language: str) -> None:
-    """Writes the results with thumbnails, each marked as relevant, not relevant or not judged, and what is missed.
+    """Write the results with thumbnails, each marked as relevant, not relevant or not judged, and what is missed.
     Raises UserError where the page cannot be written."""
     assert judged.stored is not None
     missed = results.missed[: len(results.hits)]

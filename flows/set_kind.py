@@ -33,7 +33,7 @@ _SET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}(/v[1-9][0-9]{0,8})?")
 
 
 def find_work_folder(definition: SetDefinition) -> BucketFolder | None:
-    """Returns where the set's work is kept in a bucket; None where its definition names no such place."""
+    """Return where the set's work is kept in a bucket; None where its definition names no such place."""
     return None if definition.work is None else BucketFolder.parse(definition.work).below(definition.name)
 
 
@@ -95,7 +95,7 @@ def _store_in_bucket(definition: SetDefinition, result: BuildResult) -> BuildRes
 
 
 def render_judged_page(stored: set_files.StoredSet) -> str:
-    """The page of a set of queries and judgments."""
+    """Return the page of a set of queries and judgments."""
     shown = select_set_queries(stored.tables, stored.manifest["notes"].get("parents", ()))
     small = make_set_thumbnails(stored, shown.image_ids)
     return render_set_page(stored.tables, stored.manifest, small, lint_tables(stored.tables), shown)
@@ -116,7 +116,7 @@ class SetKind:
 
     @property
     def flow_name(self) -> str:
-        """The name of the kind's file and of the flow in it."""
+        """Return the name of the kind's file and of the flow in it."""
         return f"{self.name}_set"
 
     def build_set(self, definition: Any) -> BuildResult:

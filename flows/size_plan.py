@@ -35,7 +35,7 @@ class SizeSpec:
 def plan_set_size(
     judged: JudgedSet, spec: SizeSpec, pilot: tuple[systems.EvaluatedSystem, systems.EvaluatedSystem] | None
 ) -> dict[str, Any]:
-    """Returns the plan: queries, judgments and a person's hours. Raises UserError for a plan from both or none of a
+    """Return the plan: queries, judgments and a person's hours. Raises UserError for a plan from both or none of a
     pilot and a discordance."""
     _check_spec(spec, pilot)
     view = build_evaluation_view(judged, "text_to_image", [spec.metric], ())
@@ -81,7 +81,7 @@ def _check_spec(spec: SizeSpec, pilot: object) -> None:
 
 
 def _count_pooled(scored: list[ScoredSystem], metric: str) -> int:
-    """The pairs that both systems return up to the metric's cut, each once."""
+    """Return the pairs that both systems return up to the metric's cut, each once."""
     cut = metrics.parse_metric(metric).cut
     depth = cut if isinstance(cut, int) else _USUAL_DEPTH
     pairs = pd.concat([one.run.loc[one.run["rank"] <= depth, ["query_id", "image_id"]].astype(str) for one in scored])

@@ -103,7 +103,8 @@ _NOT_TRAINED_BY = {
 
 
 def compute_training_key(definition: TrainingDefinition, parts: SplitSet) -> str:
-    """The digest of what determines the weights: the definition without paths and titles, and the set's content."""
+    """Return the digest of what determines the weights: the definition without paths and titles, and the set's
+    content."""
     key_fields = definition.model_dump(mode="json", exclude=_NOT_TRAINED_BY)
     key_fields["steps"].pop("keep_every")
     return hashlib.sha256(

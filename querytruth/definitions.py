@@ -23,7 +23,7 @@ _PROMPT_NAME = re.compile(r"(zh|en)/[a-z0-9_-]+")
 
 
 def describe_definition_error(model: type[BaseModel], error: ValidationError, source: str) -> UserError:
-    """The error of the first defect; `source` is the file or the class of the definition."""
+    """Return the error of the first defect; `source` is the file or the class of the definition."""
     reason, next_step = _describe_defect(model, error)
     return UserError(READ_STAGE, source, reason, next_step)
 
@@ -48,7 +48,7 @@ def _describe_defect(model: type[BaseModel], error: ValidationError) -> tuple[st
 
 
 def _keys_beside(model: type[BaseModel], where: tuple[Any, ...]) -> list[str]:
-    """The known keys at the place of an unknown one."""
+    """Return the known keys at the place of an unknown one."""
     for part in where[:-1]:
         inner = option_paths.submodel_of(model.model_fields[part]) if part in model.model_fields else None
         if inner is None:
@@ -76,13 +76,13 @@ def _check_prompt_name(name: str) -> str:
 
 
 def check_prompt_files(files: Mapping[str, str], usable: Iterable[str]) -> None:
-    """Raises ValueError for a file of a prompt that is not asked."""
+    """Raise ValueError for a file of a prompt that is not asked."""
     if unused := sorted(files.keys() - set(usable)):
         raise ValueError(f"prompt_files has {unused[0]}, and no prompt of that name is asked")
 
 
 def reject_repetition(values: list[str]) -> list[str]:
-    """The values themselves. Raises ValueError where one occurs twice."""
+    """Return the values themselves. Raises ValueError where one occurs twice."""
     if len(set(values)) < len(values):
         raise ValueError("names something twice")
     return values
@@ -96,7 +96,8 @@ def _check_bucket_url(url: str) -> str:
 
 
 def _resolve_set(text: str, folder: option_paths.BaseFolder) -> str:
-    """The absolute path where a set or a version lies there; else the name of a set, also where a folder has it."""
+    """Return the absolute path where a set or a version lies there; else the name of a set, also where a folder
+    has it."""
     path = Path(text) if folder is None else folder / text
     is_set = (path / "manifest.json").is_file() or newest_version(path) is not None
     return option_paths.resolve_if_exists(text, folder) if is_set else text

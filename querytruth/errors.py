@@ -46,7 +46,7 @@ class UserError(Exception):
         super().__init__(f"{self.item} ({stage}): {reason}. Next: {next_step}")
 
     def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str, str]]:
-        """Pickles all fields, so that a worker process can raise it."""
+        """Pickle all fields, so that a worker process can raise it."""
         return type(self), (self.stage, self.item, self.reason, self.next_step)
 
 
@@ -69,13 +69,13 @@ class BudgetSpentError(UserError):
 
 
 def first_line(error: Exception) -> str:
-    """Returns the first non-empty line of a library's message, at most 200 characters; else the error's class."""
+    """Return the first non-empty line of a library's message, at most 200 characters; else the error's class."""
     lines = (line.strip() for line in str(error).splitlines())
     return next(filter(None, lines), type(error).__name__)[:200].rstrip(".")
 
 
 def suggest_choice(unknown: str, choices: list[str]) -> str:
-    """Returns a clause that names the choices that begin with the unknown word, or the closest one, or the first
+    """Return a clause that names the choices that begin with the unknown word, or the closest one, or the first
     choices, 240 characters of them, where none is close."""
     from difflib import get_close_matches
 
@@ -93,7 +93,7 @@ def suggest_choice(unknown: str, choices: list[str]) -> str:
 def translate_read_errors(
     stage: str, item: object, next_step: str = "check the path", also: tuple[type[Exception], ...] = ()
 ) -> Iterator[None]:
-    """Raises UserError in place of OSError, UnicodeDecodeError and the errors in `also`."""
+    """Raise UserError in place of OSError, UnicodeDecodeError and the errors in `also`."""
     errors: tuple[type[Exception], ...] = (OSError, *also)
     try:
         yield
@@ -106,7 +106,7 @@ def translate_read_errors(
 
 @contextmanager
 def translate_write_errors(stage: str, item: object, then: str = "then run the same command") -> Iterator[None]:
-    """Raises UserError in place of OSError. The next step is the fix for that error, and `then`."""
+    """Raise UserError in place of OSError. The next step is the fix for that error, and `then`."""
     try:
         yield
     except OSError as error:
@@ -139,7 +139,7 @@ class Redaction:
         return self._pattern.sub(REDACTED, text) if self._pattern else text
 
     def contains_secret(self, text: str) -> bool:
-        """Whether the text contains a secret."""
+        """Return whether the text contains a secret."""
         return bool(self._pattern and self._pattern.search(text))
 
 
@@ -161,13 +161,13 @@ def _character_pattern(character: str) -> str:
 
 
 def make_visible(text: str) -> str:
-    """Returns the text with each control, bidirectional and zero-width character as its number (`⟨U+202E⟩`). Tabs and
+    """Return the text with each control, bidirectional and zero-width character as its number (`⟨U+202E⟩`). Tabs and
     line ends stay."""
     return _INVISIBLE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
 
 
 def escape_invisible(json_text: str) -> str:
-    """Returns JSON with the same characters as escapes (`\\u202e`); its meaning stays."""
+    r"""Return JSON with the same characters as escapes (`\u202e`); its meaning stays."""
     return _INVISIBLE.sub(_escape, json_text)
 
 

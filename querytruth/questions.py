@@ -34,7 +34,7 @@ ASSUMED_CALL_SECONDS = 2.2
 
 
 def load_prompt(name: str, own_files: Mapping[str, str] = _NO_FILES, like: str | None = None) -> prompts.PromptTemplate:
-    """Returns the prompt of a name: of the file that `own_files` has for it, or a shipped one. `like`: a shipped prompt
+    """Return the prompt of a name: of the file that `own_files` has for it, or a shipped one. `like`: a shipped prompt
     with the same fields. Raises UserError where there is none, or where fields differ."""
     template = _load(name, own_files)
     if like is not None and template.fields != (expected := prompts.load_template(like).fields):
@@ -72,15 +72,15 @@ class AskingDefinition(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the set."""
+        """Return the name of the set."""
 
     @property
     def out(self) -> Path:
-        """The folder of all sets."""
+        """Return the folder of all sets."""
 
     @property
     def replies(self) -> str | None:
-        """A reply store; None: the one beside the set's versions."""
+        """Return a reply store; None: the one beside the set's versions."""
 
     @property
     def budget(self) -> BudgetOptions | None:
@@ -88,7 +88,7 @@ class AskingDefinition(Protocol):
 
 
 def open_definition_replies(definition: AskingDefinition) -> ReplyStore:
-    """Opens the reply store that the definition names, or the one beside the set's versions: what a set under another
+    """Open the reply store that the definition names, or the one beside the set's versions: what a set under another
     name was answered is read from there. Only sets that this user published are asked: others may hold anything."""
     own = definition.out / definition.name / "replies.sqlite"
     if definition.replies is not None:
@@ -116,7 +116,7 @@ class ChatSession:
         requests: Sequence[ChatRequest],
         find_fault: FindFault = lambda _request, _reply: "",
     ) -> list[ChatAnswer]:
-        """Returns the answers in the order of the requests; stored ones cost no call. `find_fault` says why a reply is
+        """Return the answers in the order of the requests; stored ones cost no call. `find_fault` says why a reply is
         of no use: many of them in a row stop the build."""
         run = current_run()
         with run.reporter.bar(role, len(requests), "replies") as advance:
@@ -136,7 +136,7 @@ class ChatSession:
         return batch.answers
 
     def provenance(self) -> Provenance:
-        """Returns the models, and per role the digest of the answers as an input of the build."""
+        """Return the models, and per role the digest of the answers as an input of the build."""
         inputs = []
         for role, batches in sorted(self.batches_by_role.items()):
             replies = sum(isinstance(answer, Reply) for batch in batches for answer in batch.answers)
@@ -146,7 +146,7 @@ class ChatSession:
         return Provenance(inputs, models)
 
     def call_counts(self) -> dict[str, dict[str, int]]:
-        """Returns per role the calls of this run, and the numbers of stored and missing answers."""
+        """Return per role the calls of this run, and the numbers of stored and missing answers."""
         return {
             role: {name: sum(getattr(one, name) for one in rounds) for name in ("calls", "hits", "missing")}
             for role, rounds in sorted(self.batches_by_role.items())
@@ -154,17 +154,17 @@ class ChatSession:
 
 
 def open_chat_session(definition: AskingDefinition) -> ChatSession:
-    """Opens a session on the reply store that the definition names, or on the one beside the set's versions."""
+    """Open a session on the reply store that the definition names, or on the one beside the set's versions."""
     return ChatSession(open_definition_replies(definition), start_spending(definition.budget))
 
 
 def start_spending(budget: BudgetOptions | None) -> Spending:
-    """Returns the spending of a run that begins now."""
+    """Return the spending of a run that begins now."""
     return Spending(**budget.model_dump()) if budget is not None else Spending()
 
 
 def require_a_reply(stage: str, name: str, answers: Sequence[ChatAnswer]) -> None:
-    """Raises UserError where questions were asked and the model answered none of them: nothing would come of it."""
+    """Raise UserError where questions were asked and the model answered none of them: nothing would come of it."""
     failures = [answer for answer in answers if isinstance(answer, Failure)]
     if failures and len(failures) == len(answers):
         reason = f"got no reply to any of {len(answers)} questions ({failures[0].reason}: {failures[0].detail})"
@@ -173,7 +173,7 @@ def require_a_reply(stage: str, name: str, answers: Sequence[ChatAnswer]) -> Non
 
 
 def choose_ledger_bucket(failure: Failure) -> str:
-    """Returns the ledger's bucket of an item whose question failed: pending where what failed is asked anew."""
+    """Return the ledger's bucket of an item whose question failed: pending where what failed is asked anew."""
     return "rejected" if failure.kind == "final" else "pending"
 
 
@@ -192,7 +192,7 @@ class CallForecast:
 
 
 def guess_tokens(texts: Sequence[str], limit: int | None, image_side: int | None = None) -> tuple[float, float]:
-    """Returns the tokens in and out of a question with these texts and, of `image_side` pixels, an image, before the
+    """Return the tokens in and out of a question with these texts and, of `image_side` pixels, an image, before the
     first reply: those in by the bytes of the texts and the pixels, those out at most, as a reply's limit has it."""
     image = 0.0 if image_side is None else image_side**2 / _PIXELS_A_TOKEN
     return sum(len(text.encode()) for text in texts) / _BYTES_A_TOKEN + image, float(limit or _LONGEST_REPLY)
@@ -209,7 +209,7 @@ def forecast_calls(
     at_most_at_once: int | None = None,
     guess: tuple[float, float] | None = None,
 ) -> CallForecast:
-    """Returns the forecast of `calls` questions. `known`: stored answers to questions of the same form, whose tokens
+    """Return the forecast of `calls` questions. `known`: stored answers to questions of the same form, whose tokens
     come before the mean of all replies, and that before the `guess`; `at_most_at_once`: the questions of a wave."""
     at_once = min(count_calls_at_once(model), at_most_at_once or calls or 1)
     measured = store.find_turn_seconds(model.identity, role)
@@ -226,7 +226,7 @@ def forecast_calls(
 
 
 def summarize_forecasts(forecasts: Sequence[CallForecast]) -> dict[str, Any]:
-    """Returns the keys of a plan: `seconds_about`, `seconds_are_measured`, `tokens_about` and `cost_about`, null where
+    """Return the keys of a plan: `seconds_about`, `seconds_are_measured`, `tokens_about` and `cost_about`, null where
     a part of them is unknown, and `tokens_are_counted`: false where a part is guessed. Costs of several currencies are
     listed one by one."""
     asked = [one for one in forecasts if one.calls]

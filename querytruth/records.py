@@ -174,7 +174,7 @@ _ID_HEX = 20  # 80 bits: ten million images collide with a chance of 4e-11
 
 
 def to_arrow(name: str, frame: pd.DataFrame) -> pa.Table:
-    """Returns the frame as an Arrow table of the declared schema; a nullable column may be missing. Raises ValueError,
+    """Return the frame as an Arrow table of the declared schema; a nullable column may be missing. Raises ValueError,
     with table and column, for another missing or unknown column, a null in a column without nulls, or a wrong type."""
     schema = TABLE_SCHEMAS[name]
     if missing := [field.name for field in schema if field.name not in frame.columns and not field.nullable]:
@@ -199,7 +199,7 @@ def to_arrow(name: str, frame: pd.DataFrame) -> pa.Table:
 
 
 def check_ids(name: str, table: pa.Table) -> None:
-    """Raises ValueError, with table and column, for an id that is not of the safe alphabet. Every table that is read or
+    """Raise ValueError, with table and column, for an id that is not of the safe alphabet. Every table that is read or
     published is checked here: ids become parts of paths and of addresses."""
     for column in _ID_COLUMNS & set(table.column_names):
         for chunk in table[column].chunks:
@@ -219,7 +219,7 @@ _NUMBERS = {"boxes": ("left", "top", "right", "bottom"), "candidate_judgments": 
 
 
 def check_rows(name: str, table: pa.Table) -> None:
-    """Raises ValueError, with table and column, for rows that no build writes: an id or a pair that is there twice, an
+    """Raise ValueError, with table and column, for rows that no build writes: an id or a pair that is there twice, an
     empty label, a question of a family without labels, a number that is none, a control character or a line separator
     in a name. Every table that is read is checked here: what counts, draws and compares relies on it."""
     if name in _KEYS and len(table) > 1:
@@ -244,7 +244,7 @@ def check_rows(name: str, table: pa.Table) -> None:
 
 
 def rank_texts(column: pa.ChunkedArray) -> tuple[Any, pa.Array]:
-    """Returns per row (n,) the rank of its text among the column's distinct texts, and these as sorted UTF-8 bytes.
+    """Return per row (n,) the rank of its text among the column's distinct texts, and these as sorted UTF-8 bytes.
     The rank of a null is -1. Texts stay in Arrow: a million Python strings would need more memory than the table."""
     rows = column.combine_chunks()
     if not pa.types.is_dictionary(rows.type):
@@ -265,7 +265,7 @@ def rank_texts(column: pa.ChunkedArray) -> tuple[Any, pa.Array]:
 
 
 def is_ascending(ranks: Sequence[Any]) -> bool:
-    """Returns whether each row's ranks (n,), from the first key on, are above those of the row before."""
+    """Return whether each row's ranks (n,), from the first key on, are above those of the row before."""
     for start in range(0, len(ranks[0]) - 1, _ROWS_AT_ONCE):
         is_higher: Any = False
         for rank in reversed([one[start : start + _ROWS_AT_ONCE + 1] for one in ranks]):
@@ -276,7 +276,7 @@ def is_ascending(ranks: Sequence[Any]) -> bool:
 
 
 def join_ranks(ranks: Sequence[Any]) -> Any:
-    """Returns a number per row (n,) that orders the rows as their ranks (n,) do, compared from the first key on."""
+    """Return a number per row (n,) that orders the rows as their ranks (n,) do, compared from the first key on."""
     keys = ranks[0].astype(np.int64)
     for rank in ranks[1:]:
         keys = keys * (int(rank.max()) + 1) + rank
@@ -284,7 +284,7 @@ def join_ranks(ranks: Sequence[Any]) -> Any:
 
 
 def _ranked(texts: pa.Array) -> tuple[Any, pa.Array]:
-    """Returns the ranks and the distinct texts of a plain column."""
+    """Return the ranks and the distinct texts of a plain column."""
     texts = texts.cast(pa.binary() if pa.types.is_string(texts.type) else texts.type)
     order = pc.sort_indices(texts).to_numpy()[: len(texts) - texts.null_count]  # nulls are last
     values = texts.take(pa.array(order))
@@ -306,7 +306,7 @@ class RowsById:
             self._ids = self._ids.take(self._order)
 
     def get(self, name: str) -> int | None:
-        """Returns the row of an id; None where there is none."""
+        """Return the row of an id; None where there is none."""
         place = bisect_left(self._ids, name, key=pa.StringScalar.as_py)
         if place == len(self._ids) or self._ids[place].as_py() != name:
             return None
@@ -314,12 +314,12 @@ class RowsById:
 
 
 def codes_of(column: pd.Series) -> Any:
-    """Returns the codes (n,) of a column of categories, -1 for a missing value; `column.cat.codes` copies them."""
+    """Return the codes (n,) of a column of categories, -1 for a missing value; `column.cat.codes` copies them."""
     return cast(pd.Categorical, column.array).codes
 
 
 def list_used(column: pd.Series) -> pd.Index:
-    """Returns the categories that occur in a column; `unique` sorts."""
+    """Return the categories that occur in a column; `unique` sorts."""
     categories: pd.Index = column.cat.categories
     is_used = np.zeros(len(categories) + 1, dtype=bool)
     is_used[codes_of(column)] = True
@@ -327,62 +327,62 @@ def list_used(column: pd.Series) -> pd.Index:
 
 
 def is_any_of(column: pd.Series, values: Iterable[str]) -> Any:
-    """Returns which rows (n,) of a column of categories have one of the values; `isin` takes five times as long."""
+    """Return which rows (n,) of a column of categories have one of the values; `isin` takes five times as long."""
     is_wanted = np.append(column.cat.categories.isin(list(values)), False)  # the last one: of a missing value
     return is_wanted[codes_of(column)]
 
 
 def are_own_ids(image_ids: Iterable[str], query_ids: Iterable[str]) -> bool:
-    """Whether all ids have the form of this program's ids."""
+    """Return whether all ids have the form of this program's ids."""
     return all(map(_OWN_ID["img"].fullmatch, image_ids)) and all(map(_OWN_ID["q"].fullmatch, query_ids))
 
 
 def from_arrow(table: pa.Table, *, consumed: bool = False) -> pd.DataFrame:
-    """Returns a pandas frame of the table; dictionary columns become categories, nulls stay missing values. A table
+    """Return a pandas frame of the table; dictionary columns become categories, nulls stay missing values. A table
     that is `consumed` gives up each column as soon as it is converted, and cannot be used afterwards."""
     return table.to_pandas(split_blocks=consumed, self_destruct=consumed)
 
 
 def empty_frame(name: str) -> pd.DataFrame:
-    """Returns a frame of the schema without rows."""
+    """Return a frame of the schema without rows."""
     return from_arrow(TABLE_SCHEMAS[name].empty_table())
 
 
 def content_id(prefix: str, *parts: str) -> str:
-    """Returns an id from the digest of its parts; these are length-prefixed, so different lists give different ids."""
+    """Return an id from the digest of its parts; these are length-prefixed, so different lists give different ids."""
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     whole = b"".join([len(part).to_bytes(8, "little") + part for part in encoded])
     return f"{prefix}_{hashlib.sha256(whole).hexdigest()[:_ID_HEX]}"
 
 
 def image_id_of_bytes(sha256: str) -> str:
-    """Returns the id of an image from the digest of its bytes."""
+    """Return the id of an image from the digest of its bytes."""
     return f"img_{sha256[:_ID_HEX]}"
 
 
 def image_ids_of_bytes(sha256: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Returns the ids of images from a column of digests."""
+    """Return the ids of images from a column of digests."""
     return pc.binary_join_element_wise("img_", pc.utf8_slice_codeunits(sha256, 0, _ID_HEX), "")
 
 
 def digest_start_of_image_id(image_id: str) -> str:
-    """Returns the first digits of the digest of an image's bytes, from its `image_id_of_bytes`."""
+    """Return the first digits of the digest of an image's bytes, from its `image_id_of_bytes`."""
     return image_id.removeprefix("img_")
 
 
 def image_id_of_source(file_name: str, source_id: str) -> str:
-    """Returns the id of an image that is known from annotations alone."""
+    """Return the id of an image that is known from annotations alone."""
     return content_id("img", "source", file_name, source_id)
 
 
 def stable_hash(*parts: str) -> int:
-    """Returns a 64-bit hash of the parts, by which samples and shuffles are ordered."""
+    """Return a 64-bit hash of the parts, by which samples and shuffles are ordered."""
     encoded = "\x1f".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "big")
 
 
 def mix_bits(values: Hashes) -> Hashes:
-    """Returns hashes of 64-bit numbers (n,) by the finalizer of splitmix64 (Steele, Lea, Flood 2014): every input bit
+    """Return hashes of 64-bit numbers (n,) by the finalizer of splitmix64 (Steele, Lea, Flood 2014): every input bit
     affects every output bit."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -390,11 +390,11 @@ def mix_bits(values: Hashes) -> Hashes:
 
 
 def categorical_from_codes(values: Iterable[str], codes: object) -> pd.Categorical:
-    """Returns a category column from its distinct values and a code per row (n,)."""
+    """Return a category column from its distinct values and a code per row (n,)."""
     return pd.Categorical.from_codes(codes, categories=pd.Index(list(values), dtype="str"))
 
 
 def list_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Returns the rows as dictionaries of plain values, None for missing ones."""
+    """Return the rows as dictionaries of plain values, None for missing ones."""
     rows: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return rows

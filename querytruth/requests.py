@@ -62,7 +62,7 @@ class Request(StrictModel):
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
-        """Returns the request of these values. Raises UsageError for the first one that cannot be."""
+        """Return the request of these values. Raises UsageError for the first one that cannot be."""
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
@@ -82,7 +82,7 @@ class Request(StrictModel):
 def takes_request(
     request: type[Request], name: str | None = None, of_self: str | None = None
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Gives a function the fields of a request as keyword arguments, those of `ByPlace` by their place as well, before
+    """Give a function the fields of a request as keyword arguments, those of `ByPlace` by their place as well, before
     its own; it is called with the request that they make. `name`: the function's, where it differs; `of_self`: of a
     method of a set, the field that is this set."""
 
@@ -132,7 +132,7 @@ def takes_request(
 
 
 def is_by_place(metadata: list[Any]) -> bool:
-    """Returns whether the metadata of a field say that it is given by its place."""
+    """Return whether the metadata of a field say that it is given by its place."""
     return any(isinstance(one, ByPlace) for one in metadata)
 
 

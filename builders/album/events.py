@@ -52,13 +52,13 @@ class AlbumEvent(NamedTuple):
 
 
 def read_point(text: str) -> tuple[float, float]:
-    """Returns the degrees of "51.37,-2.36"."""
+    """Return the degrees of "51.37,-2.36"."""
     latitude, _, longitude = text.partition(",")
     return float(latitude), float(longitude)
 
 
 def find_distance(one: tuple[float, float], other: tuple[float, float]) -> float:
-    """Returns the kilometres between two points in degrees, on a sphere (haversine)."""
+    """Return the kilometres between two points in degrees, on a sphere (haversine)."""
     north, east = (math.radians(b - a) for a, b in zip(one, other, strict=True))
     scale = math.cos(math.radians(one[0])) * math.cos(math.radians(other[0]))
     half = math.sin(north / 2) ** 2 + scale * math.sin(east / 2) ** 2
@@ -66,7 +66,7 @@ def find_distance(one: tuple[float, float], other: tuple[float, float]) -> float
 
 
 def find_events(photos: Iterable[DatedPhoto], hemisphere: str = "north") -> list[AlbumEvent]:
-    """Returns the events of three photos or more, in order of time; each photo is in one event at most."""
+    """Return the events of three photos or more, in order of time; each photo is in one event at most."""
     ordered = sorted(photos)
     groups = [group for group in _split(ordered) if len(group) >= _LEAST_PHOTOS]
     home, events = _find_home(ordered), list[AlbumEvent]()
@@ -107,7 +107,7 @@ def _split(photos: Sequence[DatedPhoto]) -> list[list[DatedPhoto]]:
 
 
 def _find_home(photos: Sequence[DatedPhoto]) -> tuple[float, float] | None:
-    """Returns the point, to a tenth of a degree, at which photos were taken on most days."""
+    """Return the point, to a tenth of a degree, at which photos were taken on most days."""
     days = {
         (photo.taken_at.date(), (round(photo.point[0], 1), round(photo.point[1], 1))) for photo in photos if photo.point
     }
@@ -116,7 +116,7 @@ def _find_home(photos: Sequence[DatedPhoto]) -> tuple[float, float] | None:
 
 
 def _name(group: Sequence[DatedPhoto], hemisphere: str, with_day: bool = False) -> tuple[str, str]:
-    """Returns the name in English and in Chinese: the album or keyword that most photos share, else the place, else the
+    """Return the name in English and in Chinese: the album or keyword that most photos share, else the place, else the
     season; with the month, or the day where two events of a month would share a name."""
     start = group[0].taken_at
     shared = _find_shared([photo.shared for photo in group])
@@ -137,7 +137,7 @@ def _find_shared(names: Iterable[Sequence[Name]]) -> Name | None:
 
 
 def find_season(month: int, hemisphere: str) -> tuple[str, str]:
-    """Returns the meteorological season in English and Chinese: winter is December to February, in the south June to
+    """Return the meteorological season in English and Chinese: winter is December to February, in the south June to
     August."""
     number = (month % 12 // 3 + (2 if hemisphere == "south" else 0)) % 4
     return _SEASONS["en"][number], _SEASONS["zh"][number]

@@ -38,24 +38,24 @@ class FactRow(NamedTuple):
 
     @property
     def is_overruled(self) -> bool:
-        """Whether another source says something else, and no person decided."""
+        """Return whether another source says something else, and no person decided."""
         return self.detail.startswith(OVERRULED) and not self.corrected
 
     @property
     def used_value(self) -> str:
-        """The value that counts: "" where a person removed it, or where another source overrules it."""
+        """Return the value that counts: "" where a person removed it, or where another source overrules it."""
         if self.corrected:
             return "" if self.corrected == REMOVED else self.corrected
         return "" if self.is_overruled else self.value
 
     @property
     def is_used(self) -> bool:
-        """Whether the row counts; a face without a name does, too."""
+        """Return whether the row counts; a face without a name does, too."""
         return bool(self.used_value) or (self.kind == "person" and not self.value and not self.corrected)
 
 
 def merge_facts(rows: Iterable[FactRow]) -> list[FactRow]:
-    """Returns the rows of all sources, sorted by image, kind and source: each value once, with the region of whichever
+    """Return the rows of all sources, sorted by image, kind and source: each value once, with the region of whichever
     has one, and marked where it is overruled."""
     by_kind: dict[tuple[str, str], dict[str, FactRow]] = defaultdict(dict)
     for row in sorted(rows, key=lambda row: SOURCES.index(row.source) if row.source in SOURCES else len(SOURCES)):
@@ -80,8 +80,8 @@ def _mark_overruled(rows: list[FactRow]) -> list[FactRow]:
 
 
 def _agree(one: FactRow, other: FactRow) -> bool:
-    """Whether two values say the same: dates of one day, of which one may be in another time zone or less exact; points
-    of which each side differs by less than a kilometre, a hundredth of a degree."""
+    """Return whether two values say the same: dates of one day, of which one may be in another time zone or less exact;
+    points of which each side differs by less than a kilometre, a hundredth of a degree."""
     if one.kind != "date":
         sides = zip(one.value.split(","), other.value.split(","), strict=True) if one.kind == "gps" else ()
         return bool(sides) and all(abs(float(a) - float(b)) < 0.01 for a, b in sides)
@@ -90,7 +90,7 @@ def _agree(one: FactRow, other: FactRow) -> bool:
 
 
 def keep_corrections(rows: Iterable[FactRow], former: Iterable[FactRow]) -> list[FactRow]:
-    """Returns the rows of a new reading with what people corrected, translated or added in a former table."""
+    """Return the rows of a new reading with what people corrected, translated or added in a former table."""
     known = {(row.image, row.kind, row.value, row.region): row for row in former}
     kept = [
         row._replace(corrected=one.corrected, zh=one.zh or row.zh)
@@ -111,13 +111,13 @@ class AlbumFacts:
     problems: list[str]
 
     def counts(self) -> dict[str, int]:
-        """Returns how many photos there are, of how many of them each kind is known, and how many contradictions."""
+        """Return how many photos there are, of how many of them each kind is known, and how many contradictions."""
         known = {(row.kind, row.image) for row in self.rows if row.used_value}
         overruled = sum(row.is_overruled for row in self.rows)
         return {"photos": self.photos, **Counter(kind for kind, _ in sorted(known)), "contradictions": overruled}
 
     def __str__(self) -> str:
-        """Returns what was found in a sentence: "of 6,310 photos 1,204 name people (14); …"."""
+        """Return what was found in a sentence: "of 6,310 photos 1,204 name people (14); …"."""
         values = Counter(kind for kind, value in {(row.kind, row.used_value.casefold()) for row in self.rows} if value)
         counts = self.counts()
         parts = [f"{counts[kind]:,} {text} ({values[kind]:,})" for kind, text in _SENTENCES.items() if kind in counts]

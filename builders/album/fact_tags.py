@@ -48,7 +48,7 @@ def derive_tags(
     hemisphere: str = "north",
     pseudonyms: Mapping[str, str] | None = None,
 ) -> tuple[list[FactConcept], list[tuple[str, int]], pd.DataFrame]:
-    """Returns the tags, the pairs of image and position of a tag, and a row per image (index) with `faces`, the people
+    """Return the tags, the pairs of image and position of a tag, and a row per image (index) with `faces`, the people
     marked or named on it, and per kind whether it has all of its tags. `pseudonyms`: by name of a person, without
     regard to case, the name that stands in its place. Raises UserError for a name without one."""
     south = {row.image for row in rows if row.kind == "gps" and row.used_value.startswith("-")}
@@ -100,7 +100,7 @@ def derive_tags(
 
 @lru_cache(1 << 16)
 def list_concepts(kind: str, value: str, zh: str = "", south: bool = False) -> tuple[FactConcept, ...]:
-    """Returns the tags of a fact; none of one that cannot be asked for."""
+    """Return the tags of a fact; none of one that cannot be asked for."""
     value = " ".join(value.split())
     if kind == "date":
         return tuple(_list_date_concepts(value, south))
@@ -133,7 +133,7 @@ def _list_date_concepts(value: str, south: bool) -> Iterator[FactConcept]:
 
 
 def read_local_time(value: str) -> datetime | None:
-    """Returns the clock of a date with a time; None for another. UTC counts as it stands: only its order matters."""
+    """Return the clock of a date with a time; None for another. UTC counts as it stands: only its order matters."""
     try:
         return datetime.fromisoformat(value[:19]) if len(value) >= 19 else None
     except ValueError:
@@ -141,7 +141,7 @@ def read_local_time(value: str) -> datetime | None:
 
 
 def _list_event_tags(rows: Iterable[FactRow], events: Iterable[AlbumEvent]) -> Iterator[tuple[str, FactConcept]]:
-    """Yields the tags of events and trips of photos by their times."""
+    """Yield the tags of events and trips of photos by their times."""
     times = [(read_local_time(row.used_value), row.image) for row in rows if row.kind == "date"]
     dated = sorted((time, image) for time, image in times if time is not None)
     for one in events:
@@ -154,7 +154,7 @@ def _list_event_tags(rows: Iterable[FactRow], events: Iterable[AlbumEvent]) -> I
 
 
 def describe_kinds(kinds: Collection[str]) -> dict[str, Any]:
-    """Returns `source` and `fact_kinds` of a question about tags of these kinds, of which "" is what annotators marked;
+    """Return `source` and `fact_kinds` of a question about tags of these kinds, of which "" is what annotators marked;
     nothing where none is a fact."""
     sources = {KINDS[kind]["source"] if kind else "picture" for kind in kinds}
     names = {KINDS[kind].get("group", kind) if kind else "object" for kind in kinds}
@@ -163,7 +163,7 @@ def describe_kinds(kinds: Collection[str]) -> dict[str, Any]:
 
 
 def are_exclusive(one: str, other: str) -> bool:
-    """Returns whether a photo has one answer to both kinds, so that no question joins them."""
+    """Return whether a photo has one answer to both kinds, so that no question joins them."""
     first, second = (KINDS.get(kind, {}) for kind in (one, other))
     groups = {first.get("group"), second.get("group")}
     others = {*first.get("not_with", ()), *second.get("not_with", ())}
@@ -171,7 +171,7 @@ def are_exclusive(one: str, other: str) -> bool:
 
 
 def phrase_facts(names: Sequence[tuple[str, str]], language: str, style: str) -> str:
-    """Returns the text of a question about tags (kind, name), as people ask it: "Gracie and Tom in Bath" (word),
+    """Return the text of a question about tags (kind, name), as people ask it: "Gracie and Tom in Bath" (word),
     "photos of Gracie and Tom in Bath" (sentence)."""
     wording: dict[str, Any] = WORDING["phrases"][language]
     joined = wording["and"].join(name for kind, name in names if kind not in wording["taken"] | wording["others"])

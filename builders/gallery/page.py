@@ -57,7 +57,7 @@ class GallerySelection:
 
     @property
     def thumbnail_keys(self) -> list[ThumbnailKey]:
-        """The keys of all images with a thumbnail, once, in the order of the page."""
+        """Return the keys of all images with a thumbnail, once, in the order of the page."""
         shown = [ThumbnailKey("image", image_id) for image_id in self.image_ids]
         shown += [row.key for _, rows, _ in self.groups for row in rows]
         shown += [ThumbnailKey("item", one.item) for reason in self.rejection_reasons for one in reason.examples]

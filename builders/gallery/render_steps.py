@@ -47,14 +47,14 @@ class RenderPartJob(NamedTuple):
 
 
 def render_all(jobs: Sequence[RenderPartJob], render: RenderOptions) -> list[RenderFault]:
-    """Returns per image None, or why it could not be rendered. Raises UserError for what is not the image's fault."""
+    """Return per image None, or why it could not be rendered. Raises UserError for what is not the image's fault."""
     work = partial(render_part, render.size, render.mode)
     done = map_parts("render images", work, split_into_parts(jobs), len(jobs), "images")
     return [fault for part in done for fault in part]
 
 
 def split_into_parts(jobs: Sequence[RenderPartJob]) -> list[list[RenderPartJob]]:
-    """Returns the jobs of each task, in order."""
+    """Return the jobs of each task, in order."""
     size = max(1, min(_IMAGES_A_PART, len(jobs) // _MIN_PARTS))
     return [list(jobs[start : start + size]) for start in range(0, len(jobs), size)]
 
@@ -95,7 +95,7 @@ def render_part(
 
 
 def is_intact(file: Path, digests: frozenset[str]) -> bool:
-    """Whether the file is there and has one of the digests."""
+    """Return whether the file is there and has one of the digests."""
     try:
         return bool(digests) and file_sha256(file)[0] in digests
     except FileNotFoundError:
@@ -105,7 +105,7 @@ def is_intact(file: Path, digests: frozenset[str]) -> bool:
 def render_in_bucket(
     jobs: Sequence[RenderPartJob], render: RenderOptions, rendered_folder: Path, work: BucketFolder
 ) -> list[RenderFault]:
-    """Returns per image None, or why it could not be rendered. Files of `rendered_folder` that are not intact come from
+    """Return per image None, or why it could not be rendered. Files of `rendered_folder` that are not intact come from
     the bucket, below `work`; what it lacks is rendered by tasks. Raises UserError."""
     images = KeptImages(work.below(f"rendered/{rendered_folder.name}"), render, rendered_folder)
     faults: list[RenderFault] = [None] * len(jobs)
@@ -132,18 +132,18 @@ class KeptImages:
     """The rendered images of one size and mode in a folder of a bucket, and the folder here that gets them."""
 
     def __init__(self, folder: BucketFolder, render: RenderOptions, rendered_folder: Path) -> None:
-        """Connects to nothing yet."""
+        """Connect to nothing yet."""
         self.folder, self._render, self._rendered_folder = folder, render, rendered_folder
         self._objects = kept_work.KeptObjects(folder)
 
     def fetch_stored(self, paths: Sequence[str]) -> set[str]:
-        """Gets the images that the bucket has, and returns their paths. Raises UserError."""
+        """Get the images that the bucket has, and returns their paths. Raises UserError."""
         packs, abandoned = kept_work.read_packs(self._objects)
         remove_superseded(self._objects, abandoned)
         return self.fetch(kept_work.choose_packs(packs, paths))
 
     def fetch(self, packs: Sequence[kept_work.ImagePack]) -> set[str]:
-        """Gets the images of packs, and returns the paths of those that are whole. Raises UserError."""
+        """Get the images of packs, and returns the paths of those that are whole. Raises UserError."""
         total = sum(image.size for pack in packs for image in pack.images)
         with (
             open_transfer_bar("read rendered images", total) as advance,
@@ -161,7 +161,7 @@ class KeptImages:
             return {path for placed in map_at_once(unpack, packs) for path, _ in placed}
 
     def render(self, jobs: Sequence[RenderPartJob]) -> tuple[list[RenderFault], list[kept_work.ImagePack]]:
-        """Renders the jobs' images as tasks, and returns their faults and the packs. Raises UserError."""
+        """Render the jobs' images as tasks, and returns their faults and the packs. Raises UserError."""
         work = partial(_render_kept_part, self.folder, self._render.size, self._render.mode)
         done = map_parts(_STAGE, work, split_into_parts(jobs), len(jobs), "images")
         return [fault for faults, _ in done for fault in faults], [pack for _, pack in done if pack is not None]
@@ -191,7 +191,7 @@ def render_images(
     render: RenderOptions,
     folder: Path,
 ) -> tuple[pd.DataFrame, pd.DataFrame, Path]:
-    """Renders the images that are not rendered yet below the set's `folder`, and those whose file there is damaged.
+    """Render the images that are not rendered yet below the set's `folder`, and those whose file there is damaged.
     `digests`: the sha256 of each location as it was scanned; other bytes are not rendered. Returns the images
     (image_id, file_name) with `path` as in the set and their rendered sizes, without those that failed; the ledger's
     rows of these; and the folder of the rendered files."""
@@ -219,7 +219,7 @@ def render_images(
 
 
 def _rendered_sizes(set_paths: pd.Series, render: RenderOptions, folder: Path) -> dict[str, pd.Series]:
-    """Returns the rendered columns of the images table: without values where `render` alone gives the size."""
+    """Return the rendered columns of the images table: without values where `render` alone gives the size."""
     if benchmark_set.is_square_mode(render.mode):
         sizes: list[tuple[int | None, int | None]] = [(None, None)] * len(set_paths)
     else:
@@ -231,7 +231,7 @@ def _rendered_sizes(set_paths: pd.Series, render: RenderOptions, folder: Path) -
 def render_every_image(
     images: pd.DataFrame, digests: Sequence[Any], render: RenderOptions, folder: Path
 ) -> tuple[pd.DataFrame, Path]:
-    """The images table with every image of `path` rendered, and the folder of the rendered files.
+    """Return the images table with every image of `path` rendered, and the folder of the rendered files.
 
     Raises UserError if one cannot be rendered: all of these images are judged, so none may be left out.
     """
@@ -244,7 +244,7 @@ def render_every_image(
 
 
 def locate_rendered(image_ids: pd.Series, render: RenderOptions, folder: Path) -> tuple[list[str], Path]:
-    """Returns the paths of the images within a set, and the folder below the set's own that stores them. Raises
+    """Return the paths of the images within a set, and the folder below the set's own that stores them. Raises
     UserError where that is a link."""
     rendered_folder = contained_path(folder.absolute(), f".rendered/{render.size}-{render.mode}", "render images")
     return [f"images/{image_id[4:6]}/{image_id}.jpg" for image_id in image_ids], rendered_folder
@@ -252,7 +252,7 @@ def locate_rendered(image_ids: pd.Series, render: RenderOptions, folder: Path) -
 
 @step("look up images")
 def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatImage]:
-    """Returns the image files for a chat model, sorted by id. Raises UserError for a file that is damaged, or is not
+    """Return the image files for a chat model, sorted by id. Raises UserError for a file that is damaged, or is not
     the one that was scanned."""
     images, next_step = images.sort_values("image_id"), "restore the file, or build the gallery again"
     intact = read_intact_digests(folder) if folder is not None else None
@@ -273,6 +273,6 @@ def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatIma
 
 
 def resolve_image_path(image_path: str, folder: Path | None) -> Path:
-    """Returns the path of an image of the images table; a path inside a set is relative to its `folder`. Raises
+    """Return the path of an image of the images table; a path inside a set is relative to its `folder`. Raises
     UserError for one that leads out of it."""
     return Path(image_path) if folder is None else contained_file(folder, image_path, "look up images")

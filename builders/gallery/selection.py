@@ -37,7 +37,7 @@ class ImageSelection:
     chosen: AnyArray
 
     def counts(self) -> dict[str, int]:
-        """Returns the number of images by pass."""
+        """Return the number of images by pass."""
         chosen = np.bincount(self.pass_index[self.chosen], minlength=len(SELECTION_PASSES)).tolist()
         return dict(zip(SELECTION_PASSES, chosen, strict=True))
 
@@ -45,7 +45,7 @@ class ImageSelection:
 def select_images(
     frame: pd.DataFrame, *, count: int | None, place_degrees: float, time: str, seed: int
 ) -> ImageSelection:
-    """Returns the order of all images and the first `count` of it (None: all); columns image_id, taken_at, latitude,
+    """Return the order of all images and the first `count` of it (None: all); columns image_id, taken_at, latitude,
     longitude.
 
     Images are shuffled by the hash of seed and id. The first of each place come first; then, of the rest, the first
@@ -69,7 +69,7 @@ def select_images(
 
 
 def _shuffled(ids: pd.Series, seed: int) -> AnyArray:
-    """Returns the rows in the order of their hashes; ids with equal hashes, which hardly occur, in their own order."""
+    """Return the rows in the order of their hashes; ids with equal hashes, which hardly occur, in their own order."""
     chunks: Iterable[Any] = (ids.iloc[start : start + _AT_ONCE].tolist() for start in range(0, len(ids), _AT_ONCE))
     hash_of_ids = (stable_hash(str(seed), "select", name) for chunk in chunks for name in chunk)
     hashes = np.fromiter(hash_of_ids, np.uint64, len(ids))
@@ -80,7 +80,7 @@ def _shuffled(ids: pd.Series, seed: int) -> AnyArray:
 
 
 def _passes(places: AnyArray, times: AnyArray) -> AnyArray:
-    """Returns the pass of each row; rows are in shuffled order, codes are -1 where the metadata is missing."""
+    """Return the pass of each row; rows are in shuffled order, codes are -1 where the metadata is missing."""
     passes = np.full(len(places), 2, dtype=np.int8)
     passes[(places < 0) & (times < 0)] = 3
     passes[_firsts(places)] = 0
@@ -95,19 +95,19 @@ def _passes(places: AnyArray, times: AnyArray) -> AnyArray:
 
 
 def _firsts(codes: AnyArray) -> AnyArray:
-    """Returns per row whether it is the first of its code; rows of code -1 are not."""
+    """Return per row whether it is the first of its code; rows of code -1 are not."""
     first: AnyArray = ~pd.Series(codes).duplicated().to_numpy() & (codes >= 0)
     return first
 
 
 def _time_codes(taken_at: pd.Series, characters: int) -> AnyArray:
-    """Returns a number per year, month, day or hour, -1 without a time."""
+    """Return a number per year, month, day or hour, -1 without a time."""
     codes: AnyArray = pd.factorize(taken_at.astype("str").str[:characters])[0]
     return codes
 
 
 def place_codes(frame: pd.DataFrame, degrees: float) -> AnyArray:
-    """Returns a number per cell of `degrees` by `degrees`, -1 without a place; columns latitude, longitude."""
+    """Return a number per cell of `degrees` by `degrees`, -1 without a place; columns latitude, longitude."""
     rows, columns = place_cells(frame, degrees)
     known = ~np.isnan(rows)
     rows, columns = (pd.factorize(np.where(known, cells, 0.0))[0] for cells in (rows, columns))
@@ -115,7 +115,7 @@ def place_codes(frame: pd.DataFrame, degrees: float) -> AnyArray:
 
 
 def place_cells(frame: pd.DataFrame, degrees: float) -> tuple[AnyArray, AnyArray]:
-    """Returns how many cells north of the equator and east of Greenwich an image is, NaN without a place. 180 degrees
+    """Return how many cells north of the equator and east of Greenwich an image is, NaN without a place. 180 degrees
     east and west are one meridian; at a pole all meridians are one."""
     latitude = frame["latitude"].to_numpy(dtype=np.float64, na_value=np.nan)
     longitude = frame["longitude"].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -126,12 +126,12 @@ def place_cells(frame: pd.DataFrame, degrees: float) -> tuple[AnyArray, AnyArray
 
 
 def pair_codes(one: AnyArray, other: AnyArray) -> AnyArray:
-    """Returns a number per pair of codes; the codes are 0 or more."""
+    """Return a number per pair of codes; the codes are 0 or more."""
     return one.astype(np.int64) * (int(other.max(initial=0)) + 1) + other
 
 
 def summarize_gallery(gallery: pd.DataFrame, readable: pd.DataFrame, *, place_degrees: float) -> GallerySummary:
-    """Returns the gallery's images by place, time, format and size, and the quality scores of all readable images, so
+    """Return the gallery's images by place, time, format and size, and the quality scores of all readable images, so
     that a page can show a threshold among them. Both frames have the columns of SCANNED_IMAGES_SCHEMA; every count is
     of images."""
     summary = {
@@ -156,7 +156,7 @@ def _known(gallery: pd.DataFrame, degrees: float) -> dict[str, int]:
 
 
 def _places(gallery: pd.DataFrame, degrees: float) -> dict[str, Any]:
-    """Returns the cells with the most images, by the coordinates of their centres."""
+    """Return the cells with the most images, by the coordinates of their centres."""
     rows_columns = np.stack(place_cells(gallery, degrees), axis=1)
     cells, counts = np.unique(rows_columns[~np.isnan(rows_columns[:, 0])], axis=0, return_counts=True)
     middles = np.round((cells + 0.5) * degrees, 6).clip([-90, -180], [90, 180])
@@ -168,7 +168,7 @@ def _places(gallery: pd.DataFrame, degrees: float) -> dict[str, Any]:
 
 
 def _times(gallery: pd.DataFrame, unit: str, listed: int) -> dict[str, Any]:
-    """Returns images by day, most frequent first, or by month or year in order of time; times are the camera's."""
+    """Return images by day, most frequent first, or by month or year in order of time; times are the camera's."""
     times = gallery["taken_at"].astype("str").str[: TIME_PREFIX_LENGTHS[unit]]
     summary = _most(times, listed)
     ends = {} if unit != "day" else {"first": _text(times.min()), "last": _text(times.max())}
@@ -180,7 +180,7 @@ def _text(value: Any) -> str | None:
 
 
 def _most(values: pd.Series, listed: int) -> dict[str, Any]:
-    """Returns the most frequent values with their counts, ties in the values' order, and the count of the rest."""
+    """Return the most frequent values with their counts, ties in the values' order, and the count of the rest."""
     counts = values.value_counts()
     least = counts.iloc[min(listed, len(counts)) - 1] if len(counts) else 0
     near = [(str(value), int(number)) for value, number in counts[counts >= least].items()]
@@ -210,6 +210,6 @@ def _score(column: pd.Series) -> dict[str, Any]:
 
 
 def _quantiles(values: Any) -> dict[str, float]:
-    """Returns quantiles by percent ("0" is the minimum, "50" the median); none without values."""
+    """Return quantiles by percent ("0" is the minimum, "50" the median); none without values."""
     quantiles = np.quantile(values, _QUANTILES) if len(values) else []
     return {f"{100 * q:g}": round(float(value), 4) for q, value in zip(_QUANTILES, quantiles, strict=False)}

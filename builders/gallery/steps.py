@@ -63,7 +63,7 @@ class SelectedImages:
 
 @step("list images")
 def list_images(definition: GalleryDefinition, ledger: Ledger) -> tuple[ImageSource, SourceListing]:
-    """The source and what it lists. Raises UserError where it lists no image."""
+    """Return the source and what it lists. Raises UserError where it lists no image."""
     source = image_sources.open_source(definition.images, skip=definition.out / definition.name)
     listing = source.list_items()
     refused = listing.refused.to_pandas()
@@ -76,7 +76,7 @@ def list_images(definition: GalleryDefinition, ledger: Ledger) -> tuple[ImageSou
 
 @step("scan images")
 def split_readable(images: ScannedImages, listed_count: int, ledger: Ledger) -> RowIndices:
-    """The rows of the images that could be read."""
+    """Return the rows of the images that could be read."""
     scan_results = images.to_frame(["item", "reason", "detail"])
     broken = scan_results[scan_results["reason"].notna()]
     readable = np.flatnonzero(scan_results["reason"].isna())
@@ -93,7 +93,7 @@ def filter_images(
     definition: GalleryDefinition,
     ledger: Ledger,
 ) -> RowIndices:
-    """The rows of the images that pass every rule or are overridden."""
+    """Return the rows of the images that pass every rule or are overridden."""
     frame = images.to_frame(["item", *image_filters.list_filter_columns()], readable)
     passes, failures = image_filters.apply_filters(frame, build_filter_rules(definition))
     is_overridden = overridden.is_overridden(readable)
@@ -108,14 +108,14 @@ def filter_images(
 
 
 def build_filter_rules(definition: GalleryDefinition) -> tuple[image_filters.ImageFilterRule, ...]:
-    """The definition's filter as rules."""
+    """Return the definition's filter as rules."""
     return image_filters.build_filter_rules(**definition.filter.model_dump())
 
 
 def remove_duplicates(
     source: ImageSource, images: ScannedImages, filtered: RowIndices, definition: GalleryDefinition, ledger: Ledger
 ) -> tuple[DuplicateGroups, Provenance]:
-    """The duplicate groups of the filtered rows, and the models and cuts that they were found by."""
+    """Return the duplicate groups of the filtered rows, and the models and cuts that they were found by."""
     rules, folder = definition.near_duplicates, definition.out / definition.name
     codes = {name: images.factorize_column(name, filtered) for name in ("sha256", "pixels")}
     frame = images.to_frame(duplicate_columns(rules), filtered).assign(**codes)
@@ -132,7 +132,8 @@ def keep_uncovered_rows(
     definition: GalleryDefinition,
     ledger: Ledger,
 ) -> RowIndices:
-    """The rows of the images that the set of `select.uncovered_by` does not cover, and of all overridden images."""
+    """Return the rows of the images that the set of `select.uncovered_by` does not cover, and of all overridden
+    images."""
     if definition.select.uncovered_by is None:
         return unique
     frame = images.to_frame(["item", "image_id", "taken_at", "latitude", "longitude"], unique)
@@ -173,14 +174,14 @@ def select_images(
 def describe_selected(
     images: ScannedImages, groups: DuplicateGroups, unique: RowIndices, rows: RowIndices
 ) -> pd.DataFrame:
-    """The selected rows with what is known of the images; `unique` are the rows that the groups keep."""
+    """Return the selected rows with what is known of the images; `unique` are the rows that the groups keep."""
     return images.to_frame(_IMAGES, rows).assign(duplicate_group=groups.group[groups.is_kept][np.isin(unique, rows)])
 
 
 def summarize_gallery(
     images: ScannedImages, readable: RowIndices, selected_rows: RowIndices, definition: GalleryDefinition
 ) -> GallerySummary:
-    """The summary of the gallery's images, for the page."""
+    """Return the summary of the gallery's images, for the page."""
     gallery = images.to_frame(["taken_at", "latitude", "longitude", "format", "width", "height"], selected_rows)
     scores = images.to_frame(selection.QUALITY_SCORE_NAMES, readable)
     return selection.summarize_gallery(gallery, scores, place_degrees=definition.select.place_degrees)
@@ -209,7 +210,7 @@ def render_gallery(
 
 
 def list_gallery_thresholds(definition: GalleryDefinition, of_duplicates: Sequence[Threshold]) -> list[Threshold]:
-    """All thresholds of the build, for the manifest."""
+    """Return all thresholds of the build, for the manifest."""
     thresholds = [*(rule.threshold_record() for rule in build_filter_rules(definition)), *of_duplicates]
     if definition.select.count is not None:
         thresholds.append(describe_threshold("select.count", "at most", definition.select.count))
@@ -217,7 +218,7 @@ def list_gallery_thresholds(definition: GalleryDefinition, of_duplicates: Sequen
 
 
 def duplicate_columns(rules: NearDuplicateOptions) -> list[str]:
-    """The columns of a scan that duplicates are found by, besides the digests of bytes and pixels."""
+    """Return the columns of a scan that duplicates are found by, besides the digests of bytes and pixels."""
     columns = ["image_id", "item", "width", "height", "taken_at", "latitude"]
     return columns + ([] if rules.distance is None else ["views", "thumbnail", "details"])
 
@@ -226,7 +227,7 @@ def duplicate_columns(rules: NearDuplicateOptions) -> list[str]:
 def group_duplicates(
     frame: pd.DataFrame, rules: NearDuplicateOptions, locate: Locate, folder: Path
 ) -> tuple[DuplicateGroups, Provenance]:
-    """The duplicate groups of scanned images, and the models and cuts that they were found by.
+    """Return the duplicate groups of scanned images, and the models and cuts that they were found by.
 
     `locate` gives the places of items; it is called only for an embedder, which needs the images themselves. The set's
     `folder` holds the embedder's vectors and the decisions on image pairs.
@@ -269,7 +270,7 @@ def _list_view_thresholds(rules: NearDuplicateOptions) -> list[Threshold]:
 
 
 def render_images_page(stored: StoredSet) -> str:
-    """The page of a gallery, with its duplicate groups and rejections."""
+    """Return the page of a gallery, with its duplicate groups and rejections."""
     shown = select_gallery(stored.tables)
     summary = stored.manifest["notes"].get("summary")
     if summary is None:
@@ -281,7 +282,7 @@ def render_images_page(stored: StoredSet) -> str:
 
 
 def _locate_thumbnails(stored: StoredSet, shown: GallerySelection) -> dict[ThumbnailKey, str]:
-    """The locations of the thumbnails, in the page's order, so that the same page has the same thumbnails."""
+    """Return the locations of the thumbnails, in the page's order, so that the same page has the same thumbnails."""
     grouped = {row.key.name for _, rows, _ in shown.groups for row in rows}
     # A build opens no file that was rejected as it was listed: a page does not either.
     reasons = [reason for reason in shown.rejection_reasons if reason.stage != "list"]

@@ -35,7 +35,7 @@ class CollectResult:
 def run_collect_stage(
     definition: GeneratedDefinition, source: str, table_options: ReviewTableOptions = stages.DEFAULT_FILLING
 ) -> CollectResult:
-    """Collects the images of the queries that people accepted in the second stage's table. `source` is the definition
+    """Collect the images of the queries that people accepted in the second stage's table. `source` is the definition
     as the user named it, for the next command; `table_options` say how the table is read."""
     ledger = Ledger()
     chosen = stages.load_chosen_objects(definition, source, table_options, ledger)
@@ -50,7 +50,7 @@ def run_collect_stage(
 def _write_collect_table(
     definition: GeneratedDefinition, chosen: pd.DataFrame, collection: WebCollection, ledger: Ledger
 ) -> Path:
-    """Writes the table and its summary; both are the same whatever was stored before."""
+    """Write the table and its summary; both are the same whatever was stored before."""
     folder = generation_rounds.generation_folder(definition)
     write_csv(folder / "collect.csv", COLLECT_COLUMNS, _rows(chosen, collection, ledger))
     summary = {
@@ -64,7 +64,7 @@ def _write_collect_table(
 
 
 def _rows(chosen: pd.DataFrame, collection: WebCollection, ledger: Ledger) -> Iterator[tuple[object, ...]]:
-    """Yields the queries by topic, as in the table that people filled in."""
+    """Yield the queries by topic, as in the table that people filled in."""
     rows = ledger.rows()
     query_rejections = rows[rows["kind"] == "query"].drop_duplicates("item", keep="last").set_index("item")
     queries = collection.search_results.queries

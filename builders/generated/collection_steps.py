@@ -63,7 +63,7 @@ class FetchProgress:
     _last_report: float = field(default_factory=time.monotonic)
 
     def record(self, image: FetchedImage, advance: Advance) -> None:
-        """Counts one more finished fetch."""
+        """Count one more finished fetch."""
         advance(1)
         if image.reason:
             self.failed[image.reason] += 1
@@ -78,7 +78,7 @@ class FetchProgress:
 
     @property
     def summary(self) -> str:
-        """Returns the progress as one line."""
+        """Return the progress as one line."""
         seconds = max(time.monotonic() - self.started, 0.001)
         hosts = f"{len(self.hosts):,} host{'s' if len(self.hosts) > 1 else ''}"
         text = f"{self.succeeded:,} images" + (f" from {hosts}" if self.hosts else "")
@@ -89,7 +89,7 @@ class FetchProgress:
 
 
 def summarize_fetches(images: Iterable[FetchedImage]) -> dict[str, Any]:
-    """Counts the fetched images, the failures by reason, and the hosts."""
+    """Count the fetched images, the failures by reason, and the hosts."""
     failed: Counter[str] = Counter()
     hosts: dict[str, list[int]] = {}
     times: list[str] = []
@@ -130,7 +130,7 @@ class QuerySearchResults:
 def search_images_of_queries(
     wanted: CollectOptions, chosen: pd.DataFrame, store: PageStore, web: CrawlerClient | None
 ) -> QuerySearchResults:
-    """Requests the first results of every query (query_id, text), one after the other. Raises UserError where the
+    """Request the first results of every query (query_id, text), one after the other. Raises UserError where the
     service refuses; earlier answers stay stored."""
     search = image_search.load_image_search(wanted.search, **wanted.options)
     ordered = chosen.sort_values("query_id", ignore_index=True)
@@ -158,7 +158,7 @@ def search_images_of_queries(
 
 
 def _readable(answer: SearchResult) -> Iterator[ImageCandidate]:
-    """Yields the candidates with texts that any file can store, and page addresses only where they are valid."""
+    """Yield the candidates with texts that any file can store, and page addresses only where they are valid."""
     for candidate in answer.candidates:
         licence = (visible_text(candidate.licence) or "")[:100] or None
         url = candidate.url.encode("utf-8", "backslashreplace").decode()
@@ -315,7 +315,7 @@ def _fetch(
 
 
 def tabulate_images(images: dict[str, FetchedImage]) -> pd.DataFrame:
-    """A row per URL: FETCHED_IMAGE_COLUMNS and the other fields that duplicates are found by."""
+    """Return a row per URL: FETCHED_IMAGE_COLUMNS and the other fields that duplicates are found by."""
     rows = [
         {"url": url} | {name: getattr(one, name) for name in _IMAGE_TABLE_SCHEMA.names[1:]}
         for url, one in images.items()
@@ -324,14 +324,14 @@ def tabulate_images(images: dict[str, FetchedImage]) -> pd.DataFrame:
 
 
 def build_collection_rules(collect_rules: CollectOptions) -> result_screening.CollectionRules:
-    """The definition's options as rules."""
+    """Return the definition's options as rules."""
     given = collect_rules.model_dump(include=set(result_screening.CollectionRules.__slots__) - {"licences"})
     licences = collect_rules.licences
     return result_screening.CollectionRules(**given, licences=None if licences is None else frozenset(licences))
 
 
 def _wanted_location(candidate: ImageCandidate) -> WantedImage | None:
-    """The path or URLs of an image; None where none can be read."""
+    """Return the path or URLs of an image; None where none can be read."""
     if candidate.path is not None:
         return WantedImage(path=Path(candidate.path))
     urls = tuple(url for url in (candidate.url, *candidate.alternative_urls) if normalize_web_url(url))
@@ -350,7 +350,7 @@ def _list_used_requests(candidates: dict[str, ImageCandidate], images: dict[str,
 
 
 def _count_by_topic(chosen: pd.DataFrame, collected: image_collection.CollectionResult) -> list[dict[str, Any]]:
-    """The number of queries with images by topic, sorted by topic."""
+    """Return the number of queries with images by topic, sorted by topic."""
     has_images = chosen["query_id"].isin(collected.query_ids)
     return [
         {"topic": str(topic), "queries": len(rows), "kept": int(rows.sum())}

@@ -148,5 +148,5 @@ class GeneratedDefinition(definitions.SetDefinition):
 
     @property
     def language(self) -> str:
-        """The language of the prompts: zh or en."""
+        """Return the language of the prompts: zh or en."""
         return self.topics.prompt[:2]

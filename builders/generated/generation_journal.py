@@ -48,7 +48,7 @@ class ReplyRecord:
 
     @property
     def accepted(self) -> list[ReplyRow]:
-        """The rows that were added to a pool."""
+        """Return the rows that were added to a pool."""
         return [row for row in self.rows if not row.reason]
 
 
@@ -56,12 +56,12 @@ Wave = Sequence[ReplyRecord]  # the replies to all prompts of one state of the p
 
 
 def format_wave(wave: Wave) -> str:
-    """Returns a wave as one line of a journal; ASCII, which also encodes lone surrogates."""
+    """Return a wave as one line of a journal; ASCII, which also encodes lone surrogates."""
     return json.dumps([_without_empty(asdict(reply)) for reply in wave], separators=(",", ":"), sort_keys=True)
 
 
 def parse_wave(line: str) -> list[ReplyRecord]:
-    """Returns the wave of a line. Raises ValueError for anything else."""
+    """Return the wave of a line. Raises ValueError for anything else."""
     try:
         return [_parse_reply(one) for one in parse_json(line)]
     except (TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -69,7 +69,7 @@ def parse_wave(line: str) -> list[ReplyRecord]:
 
 
 def record_in_ledger(ledger: Ledger, stage: str, waves: Sequence[Wave]) -> None:
-    """Records the stages of replies and of rows in the ledger."""
+    """Record the stages of replies and of rows in the ledger."""
     replies = [one for wave in waves for one in wave]
     failed = [one for one in replies if not one.rows]
     reasons = ["nothing_listed" if one.outcome in ("stop", "length", "") else one.outcome for one in failed]
@@ -88,12 +88,12 @@ def _row_rejection(row: ReplyRow) -> Rejection:
 
 
 def count_outcomes(waves: Sequence[Wave]) -> dict[str, int]:
-    """Returns the number of rows per outcome."""
+    """Return the number of rows per outcome."""
     return dict(sorted(Counter(row.reason or "accepted" for wave in waves for one in wave for row in one.rows).items()))
 
 
 def _without_empty(record: dict[str, Any]) -> dict[str, Any]:
-    """Returns the record without empty fields."""
+    """Return the record without empty fields."""
     short = {name: value for name, value in record.items() if value not in ("", None, ())}
     if "rows" in short:
         short["rows"] = [_without_empty(row) for row in short["rows"]]
@@ -121,13 +121,13 @@ def _checked(kind: type[ReplyRow] | type[ReplyRecord], record: dict[str, Any]) -
 
 
 def write_summary(path: Path, summary: dict[str, Any]) -> None:
-    """Writes a summary atomically: UTF-8 with sorted keys. Raises UserError where it cannot be written."""
+    """Write a summary atomically: UTF-8 with sorted keys. Raises UserError where it cannot be written."""
     with translate_write_errors("write summary", path):
         write_atomically(path, (json.dumps(summary, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode())
 
 
 def read_summary(path: Path, next_step: str) -> Any:
-    """Returns a summary. Raises UserError with `next_step` where it is missing or not valid."""
+    """Return a summary. Raises UserError with `next_step` where it is missing or not valid."""
     try:
         summary = parse_json(path.read_bytes())
     except FileNotFoundError:

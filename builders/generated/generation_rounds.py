@@ -32,7 +32,7 @@ _POINTS = 100
 
 
 def generation_folder(definition: GeneratedDefinition) -> Path:
-    """Returns the folder of journals, summaries and exported tables, beside the set's versions."""
+    """Return the folder of journals, summaries and exported tables, beside the set's versions."""
     return definition.out / definition.name / "generated"
 
 
@@ -66,7 +66,7 @@ class GenerationRounds:
 
     @property
     def exhausted_budget(self) -> str:
-        """Returns why no further question may be asked: call_budget, token_budget, or ''. Questions count whether or
+        """Return why no further question may be asked: call_budget, token_budget, or ''. Questions count whether or
         not their answer was stored."""
         calls, tokens = self.options.calls, self.options.tokens
         if calls is not None and self.question_count >= calls:
@@ -76,7 +76,7 @@ class GenerationRounds:
     def ask(
         self, store: reply_store.ReplyStore, questions: Sequence[RoundQuestion]
     ) -> list[tuple[str, Reply | Failure]]:
-        """Returns key and answer of each question: a reply, or a failure that would repeat. Raises UserError where one
+        """Return key and answer of each question: a reply, or a failure that would repeat. Raises UserError where one
         has neither, because later rounds depend on it."""
         run = current_run()
         requests = [self._request(question) for question in questions]
@@ -104,7 +104,7 @@ class GenerationRounds:
         return ChatRequest((message,), limits, number=question.round, language=self.language)
 
     def store_wave(self, wave: list[ReplyRecord]) -> None:
-        """Writes a judged wave to the journal, counts it, and reports the health now and then."""
+        """Write a judged wave to the journal, counts it, and reports the health now and then."""
         self.journal.append(format_wave(wave))
         self._count_wave(wave)
         health = self.health
@@ -125,17 +125,17 @@ class GenerationRounds:
 
     @property
     def health(self) -> GeneratorHealth:
-        """Returns the figures so far."""
+        """Return the figures so far."""
         return self.health_monitor.compute_health()
 
     def progress_curve(self) -> list[dict[str, float]]:
-        """Returns the figures after each wave for a plot, at most a hundred points."""
+        """Return the figures after each wave for a plot, at most a hundred points."""
         every = max(1, -(-len(self._points) // _POINTS))
         return self._points[every - 1 :: every]
 
     @property
     def digest(self) -> str:
-        """Returns a digest of all waves: the same for the same replies, judged the same."""
+        """Return a digest of all waves: the same for the same replies, judged the same."""
         return hashlib.sha256("\n".join(format_wave(wave) for wave in self.waves).encode()).hexdigest()
 
 
@@ -148,7 +148,7 @@ def open_rounds(
     max_rounds: int,
     settings: dict[str, Any],
 ) -> Iterator[GenerationRounds]:
-    """Opens the stage's journal, counts the waves in it, and shows a bar of `max_rounds`. When one of the `settings`
+    """Open the stage's journal, counts the waves in it, and shows a bar of `max_rounds`. When one of the `settings`
     changes, a new journal starts."""
     options = definition.topics if stage == "topics" else definition.objects
     with (
@@ -166,7 +166,7 @@ def open_rounds(
 def read_journal(
     definition: GeneratedDefinition, stage: str, model: ChatModel, settings: dict[str, Any]
 ) -> Iterator[Wave]:
-    """Yields the waves of the stage's journal; none where it has not begun. Raises UserError for a line that is no
+    """Yield the waves of the stage's journal; none where it has not begun. Raises UserError for a line that is no
     wave."""
     path = _journal_path(definition, stage, _settings_line(definition, stage, model, settings))
     if path.exists() and not current_run().retry_failures:
@@ -174,7 +174,7 @@ def read_journal(
 
 
 def _settings_line(definition: GeneratedDefinition, stage: str, model: ChatModel, settings: dict[str, Any]) -> str:
-    """Returns the first line of a journal: all settings that its waves depend on."""
+    """Return the first line of a journal: all settings that its waves depend on."""
     common = {"stage": stage, "strategy": definition.strategy, "seed": definition.seed}
     whole = {**common, "model": model.identity.as_record(), **settings}
     return json.dumps(whole, sort_keys=True, ensure_ascii=True)
@@ -187,7 +187,7 @@ def _journal_path(definition: GeneratedDefinition, stage: str, settings_line: st
 
 @contextmanager
 def _open_journal(definition: GeneratedDefinition, stage: str, settings_line: str) -> Iterator[LineJournal]:
-    """Opens the journal for these settings, which are its first line. With `retry_failures` it starts anew."""
+    """Open the journal for these settings, which are its first line. With `retry_failures` it starts anew."""
     with open_journal(_journal_path(definition, stage, settings_line)) as journal:
         if current_run().retry_failures:
             journal.clear()
@@ -209,12 +209,12 @@ def _read_stored_waves(path: Path, lines: Sequence[str]) -> Iterator[list[ReplyR
 
 
 def load_chat_model(definition: GeneratedDefinition) -> ChatModel:
-    """Returns the chat model of both stages."""
+    """Return the chat model of both stages."""
     return chat.load_chat_model(definition.topics.model, **definition.topics.options)
 
 
 def build_row_rules(prompt: PromptTemplate, form: str, max_length: int | None, min_characters: int = 1) -> RowRules:
-    """Returns the rules for rows that answer a prompt; `form` says how its samples read."""
+    """Return the rules for rows that answer a prompt; `form` says how its samples read."""
     cleaning = load_cleaning_rules()[0]
     longest = max_length or MAX_LENGTH[prompt.language]
     talk = re.compile(f"{cleaning.talk.pattern}|{cleaning.address.pattern}", re.IGNORECASE)
@@ -224,14 +224,14 @@ def build_row_rules(prompt: PromptTemplate, form: str, max_length: int | None, m
 def build_wave_entry(
     question: RoundQuestion, key: str, answer: Reply | Failure, rows: tuple[ReplyRow, ...]
 ) -> ReplyRecord:
-    """Returns the journal's record of an answer and its rows."""
+    """Return the journal's record of an answer and its rows."""
     outcome = answer.finish_reason if isinstance(answer, Reply) else answer.reason
     tokens = question_leases.count_tokens(answer, question.asking.text) if isinstance(answer, Reply) else 0
     return ReplyRecord(question.round, question.topic, key, outcome, tokens, rows)
 
 
 def parse_reply(reply: Reply | Failure, parse: Callable[[str, bool], R], default: R) -> R:
-    """Returns what a reply lists; `default` for a failure."""
+    """Return what a reply lists; `default` for a failure."""
     return parse(reply.text, reply.finish_reason == "length") if isinstance(reply, Reply) else default
 
 

@@ -58,14 +58,14 @@ class GeneratorHealth:
 
     @property
     def summary_line(self) -> str:
-        """The figures as one line of progress."""
+        """Return the figures as one line of progress."""
         counts = f"{self.accepted} objects from {self.replies} replies, {self.recent_acceptance:.0%} of recent rows new"
         head = f", {self.head} in {self.head_share:.0%}" if self.head else ""
         return f"{counts}, length {self.length:.1f} (people {self.length_of_people:.1f}){head}"
 
     @property
     def plot_point(self) -> dict[str, float]:
-        """The figures that the health page plots."""
+        """Return the figures that the health page plots."""
         return {
             "replies": self.replies,
             "accepted": self.accepted,
@@ -75,12 +75,12 @@ class GeneratorHealth:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the figures for a summary."""
+        """Return the figures for a summary."""
         return asdict(self)
 
 
 def count_new_by_round(waves: Iterable[Wave]) -> dict[str, list[int]]:
-    """Returns the new objects of each topic per prompt, or per wave where prompts name no topic."""
+    """Return the new objects of each topic per prompt, or per wave where prompts name no topic."""
     counts_by_topic: dict[str, list[int]] = {}
     for number, wave in enumerate(waves, start=1):
         for reply in wave:
@@ -108,7 +108,7 @@ class HealthMonitor:
         self._replies = self._rows = self._accepted = 0
 
     def add(self, wave: Wave) -> None:
-        """Adds a classified wave."""
+        """Add a classified wave."""
         self._replies += len(wave)
         for reply in wave:
             self._rows += len(reply.rows)
@@ -125,7 +125,7 @@ class HealthMonitor:
                 counted[1] += len(reply.accepted)
 
     def compute_health(self) -> GeneratorHealth:
-        """Returns the current figures and their warnings."""
+        """Return the current figures and their warnings."""
         lengths = [measure_length(text, self._language) for _, text in self._sound]
         head, share = self._head()
         yields = {topic: objects / rounds for topic, (rounds, objects) in sorted(self._topics.items())}
@@ -162,19 +162,19 @@ class HealthMonitor:
             yield HealthWarning("poor_topics", f"hardly an object comes of {len(poor)} topics: {', '.join(poor[:5])}")
 
     def _growth(self) -> tuple[float, float]:
-        """Returns the difference and the ratio of the recent length to the natural length of the topics."""
+        """Return the difference and the ratio of the recent length to the natural length of the topics."""
         if not self._sound or not (base := fmean(self._natural(topic) for topic, _ in self._sound)):
             return 0.0, 0.0
         now = self._mean_length(text for _, text in self._sound)
         return now - base, now / base
 
     def _natural(self, topic: str) -> float:
-        """Returns the larger mean length of the topic's human objects and the model's first objects."""
+        """Return the larger mean length of the topic's human objects and the model's first objects."""
         first = self._first.get(topic)
         return max(self._of_topic.get(topic, self._people), fmean(first) if first else 0.0)
 
     def _head(self) -> tuple[str, float]:
-        """Returns the most frequent term (two characters or a word) of the recent valid rows besides their topic, and
+        """Return the most frequent term (two characters or a word) of the recent valid rows besides their topic, and
         its share. With several topics, a term must occur in two of them."""
         counted: Counter[str] = Counter()
         topics: dict[str, set[str]] = {}

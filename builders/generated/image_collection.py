@@ -75,7 +75,7 @@ class _FetchedImages:
 
 
 def _find_placeholder_urls(good: pd.DataFrame, batches: pd.DataFrame, group_by_url: dict[str, str]) -> dict[str, int]:
-    """Returns the addresses of placeholders, with the number of queries that each answers."""
+    """Return the addresses of placeholders, with the number of queries that each answers."""
     is_blank = ~have_views(good["views"])
     keys = ["blank" if blank else group_by_url[url] for url, blank in zip(good["url"], is_blank, strict=True)]
     key_by_url = dict(zip(good["url"], keys, strict=True))
@@ -96,7 +96,7 @@ def list_urls_to_fetch(
     group_duplicates: GroupDuplicates,
     overridden: frozenset[str] = frozenset(),
 ) -> list[str]:
-    """Returns the URLs to fetch next, sorted; to be called again with the fetched images until it returns none. A query
+    """Return the URLs to fetch next, sorted; to be called again with the fetched images until it returns none. A query
     that can no longer have enough images needs none, unless it is in `overridden` (see `assign_images`)."""
     known = _FetchedImages(fetched_images, batches, rules, group_duplicates, overridden)
     needed: set[str] = set()
@@ -115,7 +115,7 @@ def assign_images(
     ledger: Ledger,
     overridden: frozenset[str] = frozenset(),
 ) -> CollectionResult:
-    """Returns the relevant images of every query with enough images. `batches`: from `screen_results`;
+    """Return the relevant images of every query with enough images. `batches`: from `screen_results`;
     `fetched_images` (FETCHED_IMAGE_COLUMNS): at least the URLs of `list_urls_to_fetch`. A column topic of the batches
     says which queries are related: an image that answers unrelated ones is a placeholder, which answers none.
 
@@ -156,7 +156,7 @@ def assign_images(
 def _choose(
     batch: list[_Record], fetched: _FetchedImages, keep: int
 ) -> tuple[list[_Record], list[_Record], list[Rejection]]:
-    """Returns of a batch by rank the first good images, the results to fetch for enough images, and the rejections."""
+    """Return of a batch by rank the first good images, the results to fetch for enough images, and the rejections."""
     kept: list[_Record] = []
     unknown: list[_Record] = []
     rejected: list[Rejection] = []
@@ -181,7 +181,7 @@ def _choose(
 def _find_image_problem(
     image: _Record, rules: result_screening.CollectionRules, overridden: frozenset[str]
 ) -> _Problem | None:
-    """Returns why an image is missing or does not match the rules; None if it is good."""
+    """Return why an image is missing or does not match the rules; None if it is good."""
     if image["reason"]:
         bucket = "pending" if image["kind"] == "transient" else "quarantined"
         bucket = "rejected" if image["reason"] in _NOT_ALLOWED else bucket
@@ -194,7 +194,7 @@ def _find_image_problem(
 
 
 def _too_few(good: int, unknown: int, waiting: list[str], keep: int, is_overridden: bool) -> _Problem | None:
-    """Returns a problem if a batch has too few good images, by the number of results that are unknown yet and the
+    """Return a problem if a batch has too few good images, by the number of results that are unknown yet and the
     reasons for which others wait; pending where a later run may fetch enough. A query with an
     override may have fewer once all its images were requested."""
     if good >= keep:
@@ -217,7 +217,7 @@ def _find_reuse(
     used_urls: dict[str, str],
     used_images: dict[str, str],
 ) -> _Problem | None:
-    """Returns a problem if an earlier query uses a URL of the batch, or an image of those that are kept."""
+    """Return a problem if an earlier query uses a URL of the batch, or an image of those that are kept."""
     if rules.same_url == "drop":
         for row in batch:
             if row["url"] in used_urls:
@@ -238,7 +238,7 @@ def _merge_shared_images(
     ledger: Ledger,
     placeholders: int,
 ) -> CollectionResult:
-    """Merges duplicate images: one gallery image is relevant to all queries that found it."""
+    """Merge duplicate images: one gallery image is relevant to all queries that found it."""
     rows = pd.DataFrame(kept, columns=list(kept[0]) if kept else ["query_id", "text", "rank", "url", "licence"])
     image_columns = fetched.images_by_url.loc[rows["url"]].reset_index(drop=True)
     whole = pd.concat([rows.drop(columns=["width", "height"], errors="ignore"), image_columns], axis=1)

@@ -50,11 +50,11 @@ class NoveltyFilter:
         self._vectors: Vectors = np.empty((0, 0), np.float32)
 
     def add(self, texts: Sequence[str]) -> None:
-        """Adds objects without a comparison."""
+        """Add objects without a comparison."""
         self._not_encoded += texts
 
     def classify(self, texts: Sequence[str]) -> list[NoveltyVerdict]:
-        """Returns a verdict for each text, compared with the pool and with the new texts before it, and adds the new
+        """Return a verdict for each text, compared with the pool and with the new texts before it, and adds the new
         ones to the pool."""
         if not texts:
             return []
@@ -89,7 +89,7 @@ class NoveltyFilter:
         self._texts += texts
 
     def _best_in_pool(self, vectors: Vectors) -> list[tuple[int, str]]:
-        """Returns the best score of each row and the first object with it; (-SCORE_UNIT, '') where none is near."""
+        """Return the best score of each row and the first object with it; (-SCORE_UNIT, '') where none is near."""
         best = [(-SCORE_UNIT, "")] * len(vectors)
         for start in range(0, len(self._texts), _POOL_BLOCK):
             pool = self._vectors[start : min(start + _POOL_BLOCK, len(self._texts))]
@@ -99,7 +99,7 @@ class NoveltyFilter:
         return best
 
     def _pairs_among(self, vectors: Vectors) -> dict[int, list[tuple[int, int]]]:
-        """Returns for each row the near earlier rows with their scores, in order."""
+        """Return for each row the near earlier rows with their scores, in order."""
         pairs: dict[int, list[tuple[int, int]]] = {}
         for one, other, score in self._near_pairs(vectors, vectors):
             if other < one:
@@ -107,7 +107,7 @@ class NoveltyFilter:
         return pairs
 
     def _near_pairs(self, vectors: Vectors, others: Vectors) -> Iterator[tuple[int, int, int]]:
-        """Yields near pairs of rows of `vectors` and `others`, and their products in whole ten thousandths."""
+        """Yield near pairs of rows of `vectors` and `others`, and their products in whole ten thousandths."""
         thresholds = np.full(len(vectors), self._floor / SCORE_UNIT)
         left, right = find_near_pairs(vectors, others, thresholds, len(others))
         scores = np.rint(pair_products(vectors, others, left, right) * SCORE_UNIT).astype(np.int64)
@@ -127,7 +127,7 @@ class ObjectPool:
     thoughts: dict[str, str] = field(default_factory=dict)
 
     def stop_reason(self, max_rounds: int, max_barren_rounds: int) -> str:
-        """Returns why the topic has stopped: round_limit, barren, or '' while it is active."""
+        """Return why the topic has stopped: round_limit, barren, or '' while it is active."""
         if self.rounds >= max_rounds:
             return "round_limit"
         return "barren" if self.barren_rounds >= max_barren_rounds else ""
@@ -164,11 +164,11 @@ class ObjectPools:
         novelty.add([text for pool in self.pools.values() for text in pool.human_objects])
 
     def active_pools(self, max_rounds: int, max_barren_rounds: int) -> list[ObjectPool]:
-        """Returns the active topics in canonical order."""
+        """Return the active topics in canonical order."""
         return [pool for pool in self.pools.values() if not pool.stop_reason(max_rounds, max_barren_rounds)]
 
     def replay(self, waves: Iterable[Wave]) -> None:
-        """Adds waves that were classified before."""
+        """Add waves that were classified before."""
         new: list[str] = []
         for wave in waves:
             self.add(wave)
@@ -176,7 +176,7 @@ class ObjectPools:
         self._novelty.add(new)
 
     def classify_rows(self, replies: Sequence[ParsedReply], rules: RowRules) -> list[tuple[ReplyRow, ...]]:
-        """Returns the rows of a wave's replies with their outcomes: first by rules, then by novelty."""
+        """Return the rows of a wave's replies with their outcomes: first by rules, then by novelty."""
         seen: set[str] = set()
         reasons = [[self._reason(text, one, rules, seen) for text in one.answer.objects] for one in replies]
         pairs = list(zip(replies, reasons, strict=True))
@@ -216,7 +216,7 @@ class ObjectPools:
         return ""
 
     def add(self, wave: Wave) -> None:
-        """Adds a classified wave; the novelty filter has its objects already."""
+        """Add a classified wave; the novelty filter has its objects already."""
         for reply in wave:
             pool = self.pools[normalize_text(reply.topic)]
             pool.rounds += 1

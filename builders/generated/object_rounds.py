@@ -50,17 +50,17 @@ class ObjectStage:
 
     @property
     def strategy(self) -> topic_pools.GenerationStrategy:
-        """Returns the strategy by which the model arrives at objects."""
+        """Return the strategy by which the model arrives at objects."""
         return topic_pools.STRATEGIES[self.definition.strategy]
 
     @property
     def prompts(self) -> list[PromptTemplate]:
-        """Returns all templates that the questions are made of."""
+        """Return all templates that the questions are made of."""
         return [self.prompt, *self.sample_templates]
 
     @property
     def initial_pools(self) -> Mapping[str, Sequence[str]]:
-        """Returns people's objects by the topics that are asked about; one pool for all where the model is given no
+        """Return people's objects by the topics that are asked about; one pool for all where the model is given no
         topic."""
         if not self.strategy.asks_for_thoughts:
             return self.human_objects
@@ -68,7 +68,7 @@ class ObjectStage:
         return {topic_pools.SINGLE_POOL_TOPIC[self.definition.language]: together}
 
     def settings(self) -> dict[str, Any]:
-        """Returns the settings of the stage that its journal depends on."""
+        """Return the settings of the stage that its journal depends on."""
         chosen = json.dumps({topic: sorted(texts) for topic, texts in self.human_objects.items()}, sort_keys=True)
         return {
             **({"notes": self.notes} if self.notes else {}),
@@ -81,7 +81,7 @@ class ObjectStage:
 
 @step("load embedder")
 def prepare_object_stage(definition: GeneratedDefinition, human_objects: Mapping[str, Sequence[str]]) -> ObjectStage:
-    """Prepares prompt, rules, model and embedder. Raises UserError for an embedder that does not cover the language."""
+    """Prepare prompt, rules, model and embedder. Raises UserError for an embedder that does not cover the language."""
     wanted, strategy = definition.objects, topic_pools.STRATEGIES[definition.strategy]
     strategy_prompt = f"{definition.language}/{strategy.prompt_name}"
     prompt = load_prompt(wanted.prompt or strategy_prompt, definition.prompt_files, like=strategy_prompt)
@@ -102,7 +102,7 @@ def prepare_object_stage(definition: GeneratedDefinition, human_objects: Mapping
 def choose_novelty_threshold(
     definition: GeneratedDefinition, embedder: TextEmbedder, human_objects: Mapping[str, Sequence[str]]
 ) -> tuple[float, CosineBackground | None]:
-    """Returns the similarity from which an object is not new, and the background of people's objects. The article's is
+    """Return the similarity from which an object is not new, and the background of people's objects. The article's is
     for its own model; that of another model is derived from the background. Raises UserError for one among random
     pairs, before the chat model is asked."""
     texts = sorted({text for objects in human_objects.values() for text in objects})
@@ -120,7 +120,7 @@ def choose_novelty_threshold(
 
 @step("find objects")
 def find_objects(setup: ObjectStage, store: ReplyStore) -> tuple[object_pools.ObjectPools, GenerationRounds]:
-    """Asks about every topic until it reaches its limit of rounds, yields nothing new, or a budget is spent."""
+    """Ask about every topic until it reaches its limit of rounds, yields nothing new, or a budget is spent."""
     definition, wanted = setup.definition, setup.definition.objects
     pools = object_pools.ObjectPools(
         setup.initial_pools, object_pools.NoveltyFilter(setup.embedder.encode_texts, setup.similarity_threshold)
@@ -139,7 +139,7 @@ def find_objects(setup: ObjectStage, store: ReplyStore) -> tuple[object_pools.Ob
 def count_stop_reasons(
     pools: object_pools.ObjectPools, rounds: GenerationRounds, definition: GeneratedDefinition
 ) -> dict[str, int]:
-    """Counts topics by why they stopped."""
+    """Count topics by why they stopped."""
     wanted = definition.objects
     stop_reasons = (pool.stop_reason(wanted.rounds, wanted.barren) for pool in pools.pools.values())
     reasons = [reason or rounds.exhausted_budget for reason in stop_reasons]
@@ -153,7 +153,7 @@ def _wave(
     rounds: GenerationRounds,
     store: ReplyStore,
 ) -> list[generation_journal.ReplyRecord]:
-    """Asks one question about each topic that continues, and judges all their rows."""
+    """Ask one question about each topic that continues, and judges all their rows."""
     questions = [_question(setup, pool) for pool in active_pools]
     answers = rounds.ask(store, questions)
     topic_replies = []
@@ -184,13 +184,13 @@ def _question(setup: ObjectStage, pool: object_pools.ObjectPool) -> RoundQuestio
 
 
 def _describing(setup: ObjectStage, text: str) -> tuple[str, ...]:
-    """Returns what people's sample says of an object; of a phrase with its two elements nothing."""
+    """Return what people's sample says of an object; of a phrase with its two elements nothing."""
     notes = setup.notes.get(row_rules.normalize_text(text), ())
     return () if is_made_of(text, notes) else notes
 
 
 def _thought_sample(setup: ObjectStage, topic: str, text: str) -> str:
-    """Returns how an object of people's reads with the thought before it, of one visual element or of two."""
+    """Return how an object of people's reads with the thought before it, of one visual element or of two."""
     single, pair = setup.sample_templates
     notes = setup.notes.get(row_rules.normalize_text(text), ())
     if not is_made_of(text, notes):

@@ -67,7 +67,7 @@ class GeneratedSelection:
 
     @property
     def image_ids(self) -> list[str]:
-        """The ids of all images shown, once, in the order of the page."""
+        """Return the ids of all images shown, once, in the order of the page."""
         shown = [image.image_id for query in self.queries for image in query.images]
         shown += [image_id for image_id, _ in [*self.shared_images, *self.duplicate_images]]
         return list(dict.fromkeys(shown))

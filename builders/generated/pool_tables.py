@@ -59,7 +59,7 @@ def build_object_export(
     language: str,
     human_objects: Mapping[str, Sequence[str]] | None = None,
 ) -> review_tables.ReviewExport:
-    """A row per object, each a query to be. `flag`: alike, where another is nearly as similar as the cut allows.
+    """Return a row per object, each a query to be. `flag`: alike, where another is nearly as similar as the cut allows.
     `human_objects`: people's objects by topic, where one pool holds all; the model's are then of the class that it
     named."""
     accepted = {normalize_text(row.text): (number, row) for number, row in _accepted(waves)}
@@ -92,14 +92,14 @@ class _TopicLookup:
 
 
 def generated_query_id(text: str, language: str) -> str:
-    """The id of the query that a text becomes in a generated set."""
+    """Return the id of the query that a text becomes in a generated set."""
     return content_id("q", "generated", language, normalize_text(text))
 
 
 def fill_in_decisions(
     export: review_tables.ReviewExport, decisions: Iterable[QueryDecision]
 ) -> review_tables.ReviewExport:
-    """The table with the last decision on each row filled in, where it was made on the same text."""
+    """Return the table with the last decision on each row filled in, where it was made on the same text."""
     last_decision = {(decision.query_id, decision.text): decision for decision in decisions}
     matched = [last_decision.get(key) for key in zip(export.rows["query_id"], export.rows["text"], strict=True)]
     filled = {
@@ -187,14 +187,14 @@ def _export(set_name: str, stage: str, rows: pd.DataFrame) -> review_tables.Revi
 
 
 def review_table_path(definition: GeneratedDefinition, stage: str) -> Path:
-    """Returns the path of a stage's table."""
+    """Return the path of a stage's table."""
     return definition.out / definition.name / "review" / f"{stage}.csv"
 
 
 def export_review_table(
     definition: GeneratedDefinition, stage: str, export: review_tables.ReviewExport, table_options: ReviewTableOptions
 ) -> Path:
-    """Writes the table for people to fill in. An exported table that is still current stays; decisions in an older one
+    """Write the table for people to fill in. An exported table that is still current stays; decisions in an older one
     are imported first."""
     path = review_table_path(definition, stage)
     if path.exists():
@@ -212,7 +212,7 @@ def export_review_table(
 def import_review_table(
     definition: GeneratedDefinition, stage: str, next_step: str, table_options: ReviewTableOptions
 ) -> tuple[review_tables.ReviewExport, list[QueryDecision]]:
-    """Returns the table as it was exported, and the decisions in the filled-in file. The tolerances that a reading used
+    """Return the table as it was exported, and the decisions in the filled-in file. The tolerances that a reading used
     hold for all later readings of the same bytes: a build accepts what the stage before it accepted."""
     path = review_table_path(definition, stage)
     if not path.exists():
@@ -252,7 +252,7 @@ def _import_decisions(
 def _effective_options(
     definition: GeneratedDefinition, stage: str, table_options: ReviewTableOptions
 ) -> ReviewTableOptions:
-    """Returns how the file is read: as the user says, else as when the same bytes were read before."""
+    """Return how the file is read: as the user says, else as when the same bytes were read before."""
     path, note = review_table_path(definition, stage), _allowed_file(definition, stage)
     if table_options.is_lenient or not path.is_file() or not note.exists():
         return table_options

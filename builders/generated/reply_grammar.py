@@ -81,7 +81,7 @@ _DECORATION = " \t\n*_#＃>-.．、)）(（[【「『<0123456789０１２３４�
 
 
 def has_hash_marked_items(text: str) -> bool:
-    """Whether something stands between two # marks."""
+    """Return whether something stands between two # marks."""
     return bool(_PAIR.search(text))
 
 
@@ -111,7 +111,7 @@ def _of_pieces(pieces: list[str]) -> Iterator[str]:
 
 
 def parse_numbered_items(text: str) -> list[str]:
-    """The heads of numbered or bulleted lines, of several in one line, too; [] where nothing is numbered."""
+    """Return the heads of numbered or bulleted lines, of several in one line, too; [] where nothing is numbered."""
     items, last = [], -1
     for line in text.split("\n"):
         counted = _COUNTED.match(line)
@@ -138,7 +138,7 @@ def parse_plain_items(text: str, is_labelled: bool) -> list[str]:
 
 
 def parse_single_item(text: str) -> str:
-    """The first line that is neither a number alone nor a courtesy, whole; '' where there is none."""
+    """Return the first line that is neither a number alone nor a courtesy, whole; '' where there is none."""
     for line in text.split("\n"):
         bare = _bare(line)
         if bare and not _NUMBERED.fullmatch(line) and not _COURTESY.match(bare):
@@ -210,7 +210,7 @@ def parse_objects(reply: str, was_cut: bool) -> ParsedAnswer:
 
 
 def parse_described_objects(reply: str, was_cut: bool) -> ParsedAnswer:
-    """The same, with what the reply says of an object (老虎；是猫科动物；通常是黄色) as its thought."""
+    """Return the same, with what the reply says of an object (老虎；是猫科动物；通常是黄色) as its thought."""
     answer = parse_objects(reply, was_cut)
     return replace(answer, thoughts=tuple(_description(reply, item) for item in answer.objects))
 

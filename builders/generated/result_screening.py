@@ -93,13 +93,13 @@ def screen_results(
 
 
 def reject_result(row: dict[str, Any], reason: str, bucket: str = "rejected", **columns: Any) -> Rejection:
-    """The ledger's row of a search result: its address, or query and rank where it has none."""
+    """Return the ledger's row of a search result: its address, or query and rank where it has none."""
     name = row["url"] or f"{row['text']} #{row['rank']}"
     return Rejection(name, bucket, reason, rank=row["rank"], text=row["text"], **columns)
 
 
 def reject_query(row: dict[str, Any], reason: str, bucket: str = "rejected", **columns: Any) -> Rejection:
-    """The ledger's row of a query of that query_id and text."""
+    """Return the ledger's row of a query of that query_id and text."""
     return Rejection(row["query_id"], bucket, reason, item_id=row["query_id"], text=row["text"], **columns)
 
 
@@ -116,7 +116,7 @@ def find_size_problem(width: int, height: int, rules: CollectionRules) -> dict[s
 
 
 def list_collection_thresholds(rules: CollectionRules) -> list[Threshold]:
-    """The cuts of the collection, for the manifest."""
+    """Return the cuts of the collection, for the manifest."""
     return [
         describe_threshold("collect.min_results", "at least", rules.min_results),
         describe_threshold("collect.first", "at most", rules.first),
@@ -129,7 +129,7 @@ def list_collection_thresholds(rules: CollectionRules) -> list[Threshold]:
 def _answered(
     searched: pd.DataFrame, rules: CollectionRules, ledger: Ledger, overridden: frozenset[str]
 ) -> pd.DataFrame:
-    """The queries of which the service reports enough results."""
+    """Return the queries of which the service reports enough results."""
     ordered = searched.sort_values("query_id", ignore_index=True)
     rejections: list[Rejection] = []
     kept = []
@@ -183,7 +183,7 @@ def _problem(
 def find_placeholders(
     answers: Iterable[tuple[Hashable, str, str, str | None]], query_count: int
 ) -> dict[Hashable, int]:
-    """Returns the images that are no image of what was asked for, with the number of queries that each answers.
+    """Return the images that are no image of what was asked for, with the number of queries that each answers.
     `answers`: image, address, query_id and topic (None: the query is a topic of its own) of each fetched result;
     `query_count`: of all queries.
 
@@ -213,7 +213,7 @@ def _is_large_share(of_queries: float, of_topics: float) -> bool:
 
 
 def find_implausible_answers(counts: Sequence[int], query_count: int) -> list[int]:
-    """Returns the places of images that are right for implausibly many of a set's queries. `counts`: per image that is
+    """Return the places of images that are right for implausibly many of a set's queries. `counts`: per image that is
     right for any the number of its queries.
 
     It is at least four, four times that of the median image, and a fifth of all queries or ten times that of an image
@@ -229,7 +229,7 @@ def find_implausible_answers(counts: Sequence[int], query_count: int) -> list[in
 
 
 def summarize_overrides(overrides: Mapping[str, Override], kept: pd.DataFrame, ledger: Ledger) -> DecisionOutcome:
-    """Returns the overrides that the set follows, and why the others are stale. `kept`: a row per query and relevant
+    """Return the overrides that the set follows, and why the others are stale. `kept`: a row per query and relevant
     image of the set."""
     if not overrides:
         return DecisionOutcome()

@@ -61,7 +61,8 @@ class RowRules:
         return self._unfit(text) or ("word_of_prompt" if is_of_prompt else "")
 
     def find_topic_rejection_reason(self, text: str) -> str:
-        """The same for a topic: the prompt may propose topics, but none of the words that its form is made of."""
+        """Return the same for a topic: the prompt may propose topics, but none of the words that its form is made
+        of."""
         return self._unfit(text) or ("word_of_prompt" if normalize_text(text) in TEMPLATE_WORDS[self.language] else "")
 
     def _unfit(self, text: str) -> str:

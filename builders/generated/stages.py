@@ -108,7 +108,7 @@ def run_objects_stage(
 def load_chosen_topics(
     definition: GeneratedDefinition, source: str, filling: ReviewTableOptions
 ) -> dict[str, list[str]]:
-    """The topics that people kept, with their objects. Raises UserError where there is none."""
+    """Return the topics that people kept, with their objects. Raises UserError where there is none."""
     export, decisions = pool_tables.import_review_table(
         definition, "topics", f"run querytruth topics {source}", filling
     )
@@ -143,7 +143,7 @@ def load_chosen_objects(
 
 
 def count_choices(definition: GeneratedDefinition) -> int:
-    """The number of topics and objects that people decided on; what they left undecided is kept."""
+    """Return the number of topics and objects that people decided on; what they left undecided is kept."""
     folders = [generation_folder(definition) / stage for stage in ("topics", "objects")]
     return sum(
         len(decision_records.latest_by_target(decision_log.read_decisions(folder, decision_records.QueryDecision)))
@@ -152,7 +152,7 @@ def count_choices(definition: GeneratedDefinition) -> int:
 
 
 def load_stage_summary(definition: GeneratedDefinition, stage: str, source: str) -> Any:
-    """The summary of a finished stage: figures, funnel and provenance. Raises UserError where it has not run."""
+    """Return the summary of a finished stage: figures, funnel and provenance. Raises UserError where it has not run."""
     return generation_journal.read_summary(
         generation_folder(definition) / f"{stage}.json", f"run querytruth {stage} {source}"
     )
@@ -236,7 +236,7 @@ def _stage_provenance(
 
 
 def plan_topics(definition: GeneratedDefinition) -> dict[str, Any]:
-    """Returns the questions about topics that are still open by the journal, at most, and their cost. Asks and writes
+    """Return the questions about topics that are still open by the journal, at most, and their cost. Asks and writes
     nothing."""
     check_set_name(definition)
     setup, wanted = prepare_topic_stage(definition), definition.topics
@@ -247,7 +247,7 @@ def plan_topics(definition: GeneratedDefinition) -> dict[str, Any]:
 
 
 def plan_objects(definition: GeneratedDefinition, chosen: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Returns the same for objects of the topics that people kept; a topic without new objects ends before its
+    """Return the same for objects of the topics that people kept; a topic without new objects ends before its
     `rounds`."""
     check_set_name(definition)
     setup = prepare_object_stage(definition, chosen)

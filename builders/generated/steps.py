@@ -28,8 +28,8 @@ DEFINITION_PLACEHOLDER = "DEFINITION"  # for the definition's path in a next ste
 
 
 def is_fully_stored(definition: GeneratedDefinition, chosen: pd.DataFrame) -> bool:
-    """Whether the stored pages decide every query. An image that another one replaces is not fetched again by every
-    build, which would change the set each time; an overridden image that was never fetched has to be."""
+    """Return whether the stored pages decide every query. An image that another one replaces is not fetched again by
+    every build, which would change the set each time; an overridden image that was never fetched has to be."""
     ledger = Ledger()
     collection = collect_images(definition, chosen, ledger, connected=False)
     overridden_images = [image for url, image in collection.images.items() if url in collection.overrides]
@@ -40,7 +40,7 @@ def is_fully_stored(definition: GeneratedDefinition, chosen: pd.DataFrame) -> bo
 def render_collection(
     collection: WebCollection, definition: GeneratedDefinition, ledger: Ledger
 ) -> tuple[pd.DataFrame, Path]:
-    """The images table and the folder of the rendered images. Raises UserError if nothing was collected."""
+    """Return the images table and the folder of the rendered images. Raises UserError if nothing was collected."""
     collected_images = collection.collected.images
     if not len(collected_images):
         raise _no_images_error(definition, ledger)
@@ -86,7 +86,7 @@ def keep_rendered_pairs(
 def build_collected_queries(
     rendered_pairs: pd.DataFrame, chosen: pd.DataFrame, definition: GeneratedDefinition
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The queries and qrels tables, from a row per query and image."""
+    """Return the queries and qrels tables, from a row per query and image."""
     queries = chosen[chosen["query_id"].isin(rendered_pairs["query_id"])].sort_values("query_id", ignore_index=True)
     queries = queries[["query_id", "text"]].assign(
         language=definition.language, style="object", level=np.int8(1), labels=None, topic=queries["topic"]
@@ -102,13 +102,13 @@ def build_collected_queries(
 
 
 def propose_results(tables: Tables) -> Tables:
-    """The tables with what the search found as candidate judgments, for a judge."""
+    """Return the tables with what the search found as candidate judgments, for a judge."""
     found = tables.qrels[["query_id", "image_id", "evidence"]].astype("str").assign(score=np.float32(_UNKNOWN))
     return replace(tables, candidate_judgments=found[CANDIDATE_JUDGMENTS_SCHEMA.names])
 
 
 def keep_sure_results(tables: Tables, judged: JudgedPairs, accepted: Collection[str], ledger: Ledger) -> Tables:
-    """The tables with the results of which the judge is sure, and those that people answered or whose query they
+    """Return the tables with the results of which the judge is sure, and those that people answered or whose query they
     accepted; the others wait as candidate judgments, and a query without any result in the truth is quarantined."""
     proposed, pairs = propose_results(tables), judged.pairs
     stays = (pairs["is_answered"] | pairs["query_id"].isin(list(accepted))).to_numpy(dtype=bool)
@@ -141,7 +141,7 @@ def _no_images_error(definition: GeneratedDefinition, ledger: Ledger) -> UserErr
 
 
 def render_topics_page(stored: StoredSet) -> str:
-    """The page of a generated set, topic by topic."""
+    """Return the page of a generated set, topic by topic."""
     shown = select_generated(stored.tables)
     small = make_set_thumbnails(stored, shown.image_ids)
     return render_generated_page(stored.tables, stored.manifest, small, lint_tables(stored.tables), shown)

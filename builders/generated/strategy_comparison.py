@@ -25,7 +25,7 @@ LEAST_QUESTIONS = 10
 def compare_strategies(
     definition: GeneratedDefinition, source: str, questions: int
 ) -> tuple[list[dict[str, Any]], Path]:
-    """Runs both stages of every strategy with so many questions each. Returns a row of figures per strategy (of
+    """Run both stages of every strategy with so many questions each. Returns a row of figures per strategy (of
     `build_run_row`, with `questions`, `drift` and `stops`) and the page with the plots. Raises UserError where a run
     cannot go on."""
     if questions < LEAST_QUESTIONS:
@@ -42,7 +42,7 @@ def compare_strategies(
 
 
 def _budgeted(definition: GeneratedDefinition, strategy: str, questions: int) -> GeneratedDefinition:
-    """Returns the definition of one strategy's run. Replies are those of the set: a question that both ask is paid
+    """Return the definition of one strategy's run. Replies are those of the set: a question that both ask is paid
     once."""
     of_topics = max(1, questions // _TOPICS_SHARE) if STRATEGIES[strategy].proposes_topics else 0
     topics = definition.topics.model_copy(update={"rounds": max(of_topics, 1), "calls": of_topics, "tokens": None})

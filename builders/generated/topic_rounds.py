@@ -55,7 +55,7 @@ class TopicStage:
     samples_sha256: str
 
     def settings(self) -> dict[str, Any]:
-        """Returns the settings of the stage that its journal depends on."""
+        """Return the settings of the stage that its journal depends on."""
         return {
             "keys": self.definition.topics.model_dump(mode="json", exclude={"options", "samples", "model"}),
             "prompts": [self.prompt.sha256, self.sample_template.sha256],
@@ -65,7 +65,7 @@ class TopicStage:
 
 @step("read topic samples")
 def prepare_topic_stage(definition: GeneratedDefinition) -> TopicStage:
-    """Prepares the samples (given, or shipped in the language), prompt, rules and model."""
+    """Prepare the samples (given, or shipped in the language), prompt, rules and model."""
     wanted = definition.topics
     samples, sha256 = load_samples(definition)
     prompt = load_prompt(wanted.prompt, definition.prompt_files, like=f"{definition.language}/topics")
@@ -76,7 +76,7 @@ def prepare_topic_stage(definition: GeneratedDefinition) -> TopicStage:
 
 @step("find topics")
 def find_topics(setup: TopicStage, store: ReplyStore) -> tuple[TopicPools, GenerationRounds, str]:
-    """Asks for topics until the limit of rounds or a budget is reached; the text says which. A strategy whose topics
+    """Ask for topics until the limit of rounds or a budget is reached; the text says which. A strategy whose topics
     come from people asks nothing."""
     definition = setup.definition
     pools = TopicPools(setup.samples)
@@ -100,7 +100,7 @@ def _stop_reason(rounds: GenerationRounds, definition: GeneratedDefinition) -> s
 def _wave(
     setup: TopicStage, pools: TopicPools, rounds: GenerationRounds, store: ReplyStore
 ) -> list[generation_journal.ReplyRecord]:
-    """Asks the next questions, all from one state of the pools, and judges their replies one after the other."""
+    """Ask the next questions, all from one state of the pools, and judges their replies one after the other."""
     wanted, definition = setup.definition.topics, setup.definition
     limit = wanted.rounds if wanted.calls is None else min(wanted.rounds, wanted.calls)
     last = min(limit, rounds.question_count + wanted.parallel_questions)
@@ -122,7 +122,7 @@ def _wave(
 
 
 def read_topic_samples(path: Path) -> tuple[dict[str, list[str]], str]:
-    """Reads the samples of a file as they are written, and the sha256 of its bytes. Raises UserError."""
+    """Read the samples of a file as they are written, and the sha256 of its bytes. Raises UserError."""
     with translate_read_errors(_SAMPLES_STAGE, path, "fix topics.samples"):
         with open_regular(path) as file:
             data = file.read(_MAX_BYTES + 1)
@@ -134,7 +134,7 @@ def read_topic_samples(path: Path) -> tuple[dict[str, list[str]], str]:
 
 
 def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
-    """Returns objects by topic. Raises UserError for repeated topics and for what is no list of texts."""
+    """Return objects by topic. Raises UserError for repeated topics and for what is no list of texts."""
     try:
         data = load_yaml(text, _UniqueKeyLoader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -155,7 +155,7 @@ def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
 
 
 def load_samples(definition: GeneratedDefinition) -> tuple[dict[str, list[str]], str]:
-    """Returns people's samples by topic as they are written, and their digest: the definition's, or the shipped ones of
+    """Return people's samples by topic as they are written, and their digest: the definition's, or the shipped ones of
     the language and the strategy. Raises UserError."""
     if definition.topics.samples is not None:
         return read_topic_samples(Path(definition.topics.samples))
@@ -165,19 +165,19 @@ def load_samples(definition: GeneratedDefinition) -> tuple[dict[str, list[str]],
 
 
 def list_names(samples: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Returns the objects by topic, without what a sample says of them."""
+    """Return the objects by topic, without what a sample says of them."""
     return {topic: [_split(text)[0] for text in objects] for topic, objects in samples.items()}
 
 
 def list_notes(samples: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Returns what samples say of their objects, by `normalize_text` of the object: of the article's form
+    """Return what samples say of their objects, by `normalize_text` of the object: of the article's form
     鲨鱼；是鲨总目动物的通称；通常是灰色 its two last parts."""
     split = (_split(text) for objects in samples.values() for text in objects)
     return {normalize_text(name): notes for name, notes in split if notes}
 
 
 def is_made_of(name: str, notes: Sequence[str]) -> bool:
-    """Whether the notes are the two visual elements of a phrase: 猫 and 长毛 of 长毛的猫."""
+    """Return whether the notes are the two visual elements of a phrase: 猫 and 长毛 of 长毛的猫."""
     return len(notes) == 2 and all(normalize_text(note) in normalize_text(name) for note in notes)
 
 

@@ -44,7 +44,7 @@ class AnnotationFile:
     facts: pd.DataFrame | None = None  # of a table of facts: what is known of each of its images
 
     def input_record(self) -> Input:
-        """Returns the file as an input of the build."""
+        """Return the file as an input of the build."""
         counts = {"images": self.images_entered, "annotations": self.boxes_entered, "categories": len(self.categories)}
         return Input(file=self.name, sha256=self.sha256, counts=counts)
 
@@ -87,7 +87,7 @@ class AnnotatedGallery:
 
 
 def list_images(files: list[AnnotationFile], found: Sequence[Sequence[str]] | None = None) -> ListedImages:
-    """Returns the images of all files. Two records with the same file name and id are one image, unless they were
+    """Return the images of all files. Two records with the same file name and id are one image, unless they were
     `found` in two places (per file and image record, below the images' folder or a reason): then each is named by its
     place."""
     frame = pd.concat([file.images for file in files], ignore_index=True)
@@ -111,7 +111,7 @@ def list_images(files: list[AnnotationFile], found: Sequence[Sequence[str]] | No
 def check_scanned_images(
     listed: ListedImages, scanned: pd.DataFrame, is_exchanged: BoolArray | None = None
 ) -> pd.DataFrame:
-    """Returns the scan of each listed image with `bucket` and `reason` ('' where the image is usable), and the
+    """Return the scan of each listed image with `bucket` and `reason` ('' where the image is usable), and the
     annotated width and height where given. A missing image is rejected, an unusable one is quarantined.
     `is_exchanged`: where the annotated sides are those of a stored image that EXIF turns."""
     images = listed.images
@@ -140,7 +140,7 @@ def join_annotations(
     with_places: bool = False,
     with_sides: bool = False,
 ) -> AnnotatedGallery:
-    """Returns the gallery of all files and records the stages `images` and `boxes` in the ledger.
+    """Return the gallery of all files and records the stages `images` and `boxes` in the ledger.
 
     `read_images` has a row per listed image (sha256, width, height, path … or bucket, reason, detail); None where there
     are only annotations. `labels[f]`: for each category row of file f its position in the label table. `left_out`:
@@ -184,7 +184,7 @@ def _find_listed_twice(files: list[AnnotationFile], listed: ListedImages) -> pd.
 
 
 def _identify(listed: ListedImages, read_images: pd.DataFrame | None) -> tuple[pd.DataFrame, Ints, pd.DataFrame]:
-    """Returns the accepted images sorted by id, the row of each listed image (-1: not accepted), and the rejections."""
+    """Return the accepted images sorted by id, the row of each listed image (-1: not accepted), and the rejections."""
     table = listed.images
     if read_images is None:
         sources = zip(table["file_name"].tolist(), table["source_id"].tolist(), strict=True)
@@ -222,7 +222,7 @@ def accept_boxes(
     left_out: frozenset[str],
     with_sides: bool,
 ) -> tuple[list[tuple[Any, ...]], list[pd.DataFrame]]:
-    """Returns image, label, share, and (none unless wanted) sides and record number of the accepted boxes of the file
+    """Return image, label, share, and (none unless wanted) sides and record number of the accepted boxes of the file
     in blocks, and the rejections. `image_of`: per image record the row of `images`; `label`: per category record."""
     _refuse_ids_of_another_type(file)
     known, categories = (pd.Index(table["id"].to_numpy()) for table in (file.images, file.categories))
@@ -258,7 +258,7 @@ def accept_boxes(
 def _find_places(
     number: int, file: AnnotationFile, image_of: Ints, images: pd.DataFrame, label: Ints, keep_fake: bool
 ) -> tuple[Ints, Ints, FloatArray, Ints, Ints, Ints, Ints]:
-    """Returns the columns of BoxPlaces for the boxes of the file that have a known label and an accepted image."""
+    """Return the columns of BoxPlaces for the boxes of the file that have a known label and an accepted image."""
     known, categories = (pd.Index(table["id"].to_numpy()) for table in (file.images, file.categories))
     row = np.append(image_of, np.int32(-1))[find_id_positions(file.boxes["image"].to_numpy(), known)]
     category = find_id_positions(file.boxes["category"].to_numpy(), categories)
@@ -275,7 +275,7 @@ def _find_places(
 
 
 def find_sides(boxes: pd.DataFrame, width: FloatArray, height: FloatArray) -> FloatArray:
-    """Returns left, top, right and bottom of boxes (n, 4) as shares of their images' sizes, clipped to the image."""
+    """Return left, top, right and bottom of boxes (n, 4) as shares of their images' sizes, clipped to the image."""
     x, y, w, h = (boxes[side].to_numpy(dtype=np.float64) for side in ("x", "y", "width", "height"))
     sides: FloatArray = np.stack([x / width, y / height, (x + w) / width, (y + h) / height], axis=1)
     return np.clip(sides, 0, 1)
@@ -284,7 +284,7 @@ def find_sides(boxes: pd.DataFrame, width: FloatArray, height: FloatArray) -> Fl
 def _geometry(
     boxes: pd.DataFrame, image_width: FloatArray, image_height: FloatArray
 ) -> tuple[BoolArray, BoolArray, BoolArray, FloatArray]:
-    """Returns per box whether it is finite, has an extent and overlaps the image, and its share of the image's area."""
+    """Return per box whether it is finite, has an extent and overlaps the image, and its share of the image's area."""
     x, y, width, height = (boxes[side].to_numpy() for side in ("x", "y", "width", "height"))
     finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(width) & np.isfinite(height)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -297,7 +297,7 @@ def _geometry(
 def _split_by_rules(
     file: str, boxes: pd.DataFrame, rules: list[tuple[str, str, BoolArray]]
 ) -> tuple[BoolArray, list[pd.DataFrame]]:
-    """Returns which boxes match no rule, and the rejections of the others by the first matching rule."""
+    """Return which boxes match no rule, and the rejections of the others by the first matching rule."""
     good, rejected = np.ones(len(boxes), dtype=bool), []
     for bucket, reason, is_rejected in rules:
         hit = np.flatnonzero(good & is_rejected)
@@ -312,7 +312,7 @@ def _split_by_rules(
 
 
 def _refuse_ids_of_another_type(file: AnnotationFile) -> None:
-    """Raises UserError where none of the first annotations names a known image or category, and all would if numbers
+    """Raise UserError where none of the first annotations names a known image or category, and all would if numbers
     were texts. They are not taken for each other: '07' and 7 may be two images."""
     boxes = file.boxes.iloc[:_FIRST]
     for column, table, place in (("image", file.images, "images"), ("category", file.categories, "categories")):
@@ -327,7 +327,7 @@ def _refuse_ids_of_another_type(file: AnnotationFile) -> None:
 
 
 def find_id_positions(values: Any, known_ids: Any) -> Ints:
-    """Returns the position of each value among the known ids, -1 for an unknown value."""
+    """Return the position of each value among the known ids, -1 for an unknown value."""
     known = pd.Index(known_ids)
     if values.dtype == object or known.dtype == object:
         known, values = known.astype(object), pd.Index(values, dtype=object)

@@ -42,7 +42,7 @@ def read_annotations(
     least_tag_score: float = 0.0,
     facts: FactOptions | None = None,
 ) -> AnnotationFile:
-    """Reads one file; `progress` receives the bytes read so far in pieces. Raises UserError where it is neither in COCO
+    """Read one file; `progress` receives the bytes read so far in pieces. Raises UserError where it is neither in COCO
     form nor a file of tags or facts."""
     if is_fact_file(path):
         return read_facts(path, **(facts or FactOptions()).model_dump())
@@ -95,7 +95,7 @@ def read_annotations(
 
 
 def read_results(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> DetectionFile:
-    """Reads a detector's results in COCO form: a list of records with image_id, category_id, bbox and score; `progress`
+    """Read a detector's results in COCO form: a list of records with image_id, category_id, bbox and score; `progress`
     as in `read_annotations`. Raises UserError where the file is no such list."""
     name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     collector, decoder = _DetectionCollector(name), msgspec.json.Decoder(list[annotation_records.CocoDetection])
@@ -167,7 +167,7 @@ class _AnnotationCollector:
         return boxes, np.array(numbers, dtype=np.int32)
 
     def _parse(self, record: Any) -> Any:
-        """Returns the annotation, or the reason why it is invalid."""
+        """Return the annotation, or the reason why it is invalid."""
         return annotation_records.parse_annotation(record)
 
     def table(self) -> pd.DataFrame:
@@ -261,7 +261,7 @@ class _ImageCollector:
 
 
 def _ids(values: list[Any], *, are_integers: bool = False) -> AnyArray:
-    """Returns integers of the smallest type that fits; objects where an id is huge or a string."""
+    """Return integers of the smallest type that fits; objects where an id is huge or a string."""
     if are_integers or str not in set(map(type, values)):
         for kind in (np.int32, np.int64):
             with suppress(OverflowError):

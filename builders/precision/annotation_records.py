@@ -61,7 +61,7 @@ class CocoImage(msgspec.Struct, gc=False):
 
 
 def parse_annotation(record: Any) -> CocoAnnotation | str:
-    """Returns the annotation, or the reason why it is invalid."""
+    """Return the annotation, or the reason why it is invalid."""
     if not isinstance(record, dict):
         return "not_an_object"
     if record.get("bbox") in (None, []) and (extent := find_extent(record.get("segmentation"))) is not None:
@@ -84,7 +84,7 @@ def parse_annotation(record: Any) -> CocoAnnotation | str:
 
 
 def parse_detection(record: Any) -> CocoDetection | str:
-    """Returns the detection, or the reason why it is invalid."""
+    """Return the detection, or the reason why it is invalid."""
     box = parse_annotation(record)
     if isinstance(box, str):
         return box
@@ -95,7 +95,7 @@ def parse_detection(record: Any) -> CocoDetection | str:
 
 
 def find_extent(segmentation: Any) -> list[float] | None:
-    """Returns the box (x, y, width, height) around the polygons of an object, or around the pixels of its run lengths
+    """Return the box (x, y, width, height) around the polygons of an object, or around the pixels of its run lengths
     (COCO's RLE, as numbers or as text); None where it has neither."""
     if isinstance(segmentation, dict):
         return _find_extent_of_runs(segmentation)
@@ -116,7 +116,7 @@ def find_extent(segmentation: Any) -> list[float] | None:
 
 
 def _find_extent_of_runs(mask: dict[str, Any]) -> list[float] | None:
-    """Runs of background and object pixels in turn, column by column."""
+    """Run of background and object pixels in turn, column by column."""
     size, counts = mask.get("size"), mask.get("counts")
     if not (isinstance(size, list) and len(size) == 2 and all(_side(side) for side in size)):
         return None
@@ -140,7 +140,7 @@ def _find_extent_of_runs(mask: dict[str, Any]) -> list[float] | None:
 
 
 def _decode_runs(text: str) -> list[int] | None:
-    """Decodes COCO's text form of run lengths: five bits a character from code 48 on, the sixth says that more follow;
+    """Decode COCO's text form of run lengths: five bits a character from code 48 on, the sixth says that more follow;
     from the third on each run is the difference to the one before the last (pycocotools, maskApi.c)."""
     runs, value, shift = list[int](), 0, 0
     for character in text:
@@ -157,7 +157,7 @@ def _decode_runs(text: str) -> list[int] | None:
 
 
 def parse_image(record: Any) -> CocoImage | str:
-    """Returns the image record, or the reason why it is invalid."""
+    """Return the image record, or the reason why it is invalid."""
     if not isinstance(record, dict):
         return "not_an_object"
     key, name = parse_record_id(record.get("id")), _file_name(record)
@@ -173,7 +173,7 @@ def parse_image(record: Any) -> CocoImage | str:
 
 
 def _file_name(record: dict[str, Any]) -> Any:
-    """Returns the file name; where there is none, as in LVIS v1, the end of the URL (val2017/000000397133.jpg)."""
+    """Return the file name; where there is none, as in LVIS v1, the end of the URL (val2017/000000397133.jpg)."""
     url = record.get("coco_url")
     if record.get("file_name") is None and isinstance(url, str):
         return "/".join(url.rsplit("/", 2)[1:])
@@ -189,7 +189,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def _float(value: float) -> float:
-    """A number too large for a float is infinite; the builder rejects NaN and infinity."""
+    """Return a number too large for a float is infinite; the builder rejects NaN and infinity."""
     try:
         return float(value)
     except OverflowError:
@@ -197,7 +197,7 @@ def _float(value: float) -> float:
 
 
 def is_utf8_text(value: Any) -> TypeGuard[str]:
-    """Whether it is a string that UTF-8 can encode; a lone surrogate cannot be encoded."""
+    """Return whether it is a string that UTF-8 can encode; a lone surrogate cannot be encoded."""
     try:
         return isinstance(value, str) and bool(value.encode() or True)
     except UnicodeEncodeError:
@@ -205,7 +205,7 @@ def is_utf8_text(value: Any) -> TypeGuard[str]:
 
 
 def parse_record_id(value: Any) -> int | str | None:
-    """Returns an integer (3.0 is 3) or a string, None for anything else."""
+    """Return an integer (3.0 is 3) or a string, None for anything else."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     is_whole = isinstance(value, int) and not isinstance(value, bool)
@@ -213,7 +213,7 @@ def parse_record_id(value: Any) -> int | str | None:
 
 
 def abbreviate_record(record: Any) -> str:
-    """Returns the beginning of a record for the ledger, at most 200 characters."""
+    """Return the beginning of a record for the ledger, at most 200 characters."""
     text = _short.repr(msgspec.to_builtins(record) if isinstance(record, msgspec.Struct) else record)
     return text if len(text) <= 200 else text[:199] + "…"
 
@@ -223,7 +223,7 @@ class _Attributes(msgspec.Struct, gc=False):
 
 
 def read_attributes(path: Path, choice: AttributeChoice) -> AttributeFile:
-    """Reads the attributes of all annotations that are asked for; those of another form are unknown. Raises UserError
+    """Read the attributes of all annotations that are asked for; those of another form are unknown. Raises UserError
     for a file that is no JSON."""
     records, codes, listed = list[int](), list[int](), list[int]()
     code_of, left_out, find_reason = dict[str, int](), Counter[tuple[str, str]](), cache(choice.find_reason)
@@ -252,7 +252,7 @@ def _get(record: Any) -> Any:
 
 
 def parse_attributes(value: Any) -> tuple[list[tuple[str, str]], bool]:
-    """Returns (key, name) of the attributes that a box has, each once and in lower case, and whether they are all that
+    """Return (key, name) of the attributes that a box has, each once and in lower case, and whether they are all that
     it has. The key is that of an object, "" in a list. Numbers (of a track, of a frame) are no attributes;
     the texts "true" and "false" are true and false."""
     if isinstance(value, list):

@@ -30,7 +30,7 @@ class AttributeChoice:
     exclude: frozenset[str] = frozenset()
 
     def find_reason(self, key: str, name: str) -> str:
-        """Returns why an attribute is left out: `excluded`, `number`, `bookkeeping`, or "" where it is not. `key`: of
+        """Return why an attribute is left out: `excluded`, `number`, `bookkeeping`, or "" where it is not. `key`: of
         an object; "" in a list."""
         named = {key, name}
         if named & self.exclude or (self.only is not None and not named & self.only):
@@ -44,18 +44,18 @@ class AttributeChoice:
 
 
 def choose_attributes(only: Iterable[str] | None, allow: Iterable[str], exclude: Iterable[str]) -> AttributeChoice:
-    """Returns the choice of a definition, whose names may be spelt in any way."""
+    """Return the choice of a definition, whose names may be spelt in any way."""
     chosen = None if only is None else frozenset(map(join_attribute, only))
     return AttributeChoice(chosen, frozenset(map(join_attribute, allow)), frozenset(map(join_attribute, exclude)))
 
 
 def join_attribute(name: str) -> str:
-    """Returns the one spelling of an attribute: dark_red and "Dark  Red" are dark red."""
+    """Return the one spelling of an attribute: dark_red and "Dark  Red" are dark red."""
     return join_spellings(name.replace("_", " ")).casefold()
 
 
 def is_number(text: str) -> bool:
-    """Returns whether a text is a number in some spelling: 0.93, 1e-3, 93 %, 3/4, １２, 三."""
+    """Return whether a text is a number in some spelling: 0.93, 1e-3, 93 %, 3/4, １２, 三."""
     plain = _EXPONENT.sub("", unicodedata.normalize("NFKC", text).casefold())
     digits = [unicodedata.numeric(letter, None) is not None for letter in plain]
     return any(digits) and not any(letter.isalpha() and not digit for letter, digit in zip(plain, digits, strict=True))
@@ -94,7 +94,7 @@ class BoxAttributes:
 def join_attributes(
     files: Sequence[AnnotationFile], attributes: Mapping[str, AttributeFile], places: BoxPlaces
 ) -> BoxAttributes:
-    """Returns the attributes of the boxes at `places`. `attributes`: by sha256 of the file."""
+    """Return the attributes of the boxes at `places`. `attributes`: by sha256 of the file."""
     by_file = [attributes[file.sha256] for file in files]
     names = tuple(sorted({name for one in by_file for name in one.names}))
     code_of = {name: code for code, name in enumerate(names)}

@@ -25,7 +25,7 @@ _FORMS: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 
 def fit_boxes(stage: str, item: str, boxes: pd.DataFrame, images: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Returns the boxes as x, y, width, height in pixels, without their column `area` (NaN where the file states none),
+    """Return the boxes as x, y, width, height in pixels, without their column `area` (NaN where the file states none),
     and what they were. `images`: id, width, height (0: not known). Raises UserError for boxes that contradict the form
     of the file, or else that of the options."""
     areas, boxes = boxes.get("area"), boxes.drop(columns="area", errors="ignore")
@@ -52,7 +52,7 @@ def fit_boxes(stage: str, item: str, boxes: pd.DataFrame, images: pd.DataFrame) 
 
 
 def _fit(box: FloatArray, size: FloatArray, area: FloatArray) -> tuple[BoolArray, float]:
-    """Returns which boxes have an extent and stay in their image, also in one that lies on its side, and the share of
+    """Return which boxes have an extent and stay in their image, also in one that lies on its side, and the share of
     those with a stated area that have it."""
     ends, slack = box[:, :2] + box[:, 2:], _SLACK * size.max(axis=1, keepdims=True) + 1
     stays = [(ends <= one + slack).all(axis=1) for one in (size, size[:, ::-1])]

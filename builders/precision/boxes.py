@@ -30,7 +30,7 @@ def build_box_table(
     compatibility: LabelCompatibility,
     found: detections.Detections | None = None,
 ) -> pd.DataFrame:
-    """Returns the accepted boxes and the detected ones as the table `boxes`, sorted by image; none where the gallery
+    """Return the accepted boxes and the detected ones as the table `boxes`, sorted by image; none where the gallery
     has no sides."""
     if gallery.box_sides is None:
         return empty_frame("boxes")
@@ -76,7 +76,7 @@ class StoredFrames:
 def find_stored_frames(
     files: Sequence[annotated_gallery.AnnotationFile], listed: annotated_gallery.ListedImages, scanned: pd.DataFrame
 ) -> StoredFrames | None:
-    """Returns which listed images are annotated in their stored pixels, None where none is. `scanned` has a row per
+    """Return which listed images are annotated in their stored pixels, None where none is. `scanned` has a row per
     listed image: upright width and height, orientation."""
     orientation = pd.to_numeric(scanned["orientation"], errors="coerce").fillna(1).to_numpy(dtype=np.int8)
     if not (orientation > 1).any():
@@ -116,7 +116,7 @@ def _find_frames_of_boxes(
     width: FloatArray,
     height: FloatArray,
 ) -> tuple[BoolArray, BoolArray]:
-    """Returns per listed image whether all its boxes are inside the annotated size, and inside it on its side."""
+    """Return per listed image whether all its boxes are inside the annotated size, and inside it on its side."""
     inside = np.ones((2, len(width)), dtype=bool)
     for file, rows in zip(files, listed.rows, strict=True):
         place = np.append(rows, -1)[
@@ -134,7 +134,7 @@ def turn_files(
     listed: annotated_gallery.ListedImages,
     frames: StoredFrames | None,
 ) -> list[annotated_gallery.AnnotationFile]:
-    """Returns the files with the boxes of stored pixels as boxes of the upright images."""
+    """Return the files with the boxes of stored pixels as boxes of the upright images."""
     if frames is None:
         return list(files)
     pairs = zip(files, listed.rows, strict=True)
@@ -146,7 +146,7 @@ def turn_files(
 def turn_boxes(
     boxes: pd.DataFrame, image_ids: annotated_gallery.Ints, rows: annotated_gallery.Ints, frames: StoredFrames | None
 ) -> pd.DataFrame:
-    """Returns the boxes of a file upright. `rows`: the listed image of each of its image records, `image_ids`."""
+    """Return the boxes of a file upright. `rows`: the listed image of each of its image records, `image_ids`."""
     if frames is None:
         return boxes
     place = np.append(rows, -1)[annotated_gallery.find_id_positions(boxes["image"].to_numpy(), image_ids)]

@@ -29,15 +29,15 @@ class LabelCompatibility:
 
     @property
     def closed_pairs(self) -> int:
-        """The number of pairs after the closure."""
+        """Return the number of pairs after the closure."""
         return sum(len(accepted) for accepted in self.accepts)
 
     def are_related(self, one: int, other: int) -> bool:
-        """Returns whether one of two concepts accepts the other."""
+        """Return whether one of two concepts accepts the other."""
         return other in self.accepts[one] or one in self.accepts[other]
 
     def accepted_labels(self, concept: int, label_count: int) -> list[int]:
-        """Returns the labels that a query for the concept accepts: first itself if it is a label, then table order."""
+        """Return the labels that a query for the concept accepts: first itself if it is a label, then table order."""
         own = [concept] if concept < label_count else []
         return own + sorted(code for code in self.accepts[concept] if code < label_count)
 
@@ -45,7 +45,7 @@ class LabelCompatibility:
 def build_compatibility(
     tree: TagTree, rows: pd.DataFrame | None, source: str = "compatible labels"
 ) -> LabelCompatibility:
-    """Returns the closure of the tree and the map's rows (COMPATIBILITY_COLUMNS, strings).
+    """Return the closure of the tree and the map's rows (COMPATIBILITY_COLUMNS, strings).
 
     Raises UserError for unknown labels, a pair declared twice or with itself, an asymmetric pair declared both ways,
     and a cycle of asymmetric or tree edges between groups of symmetric labels.
@@ -68,7 +68,7 @@ def build_compatibility(
 def list_derived_pairs(
     tree: TagTree, rows: pd.DataFrame | None, compatibility: LabelCompatibility
 ) -> list[tuple[str, str]]:
-    """Returns the label pairs (one accepts the other) that the closure adds to `rows`, for a person to check."""
+    """Return the label pairs (one accepts the other) that the closure adds to `rows`, for a person to check."""
     if rows is None:
         return []
     written = {(_fold_name(row.label), _fold_name(row.accepts)) for row in rows.itertuples()}
@@ -116,7 +116,7 @@ def _check_declared_pairs(
 
 
 def _group_symmetric(count: int, symmetric: set[tuple[int, int]]) -> list[int]:
-    """Returns per concept the number of its group: concepts that accept each other, directly or through others."""
+    """Return per concept the number of its group: concepts that accept each other, directly or through others."""
     if not symmetric:  # most maps: loading SciPy takes as long as reading 50 MB of annotations
         return list(range(count))
     from scipy.sparse import coo_array

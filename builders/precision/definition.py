@@ -47,7 +47,7 @@ class MixOptions(definitions.StrictModel):
 
     @property
     def caps(self) -> list[int]:
-        """The maximum of mixes of level 2, 3 …, the last of all further levels; empty: no maximum."""
+        """Return the maximum of mixes of level 2, 3 …, the last of all further levels; empty: no maximum."""
         return [] if self.cap is None else self.cap if isinstance(self.cap, list) else [self.cap]
 
 
@@ -248,26 +248,26 @@ class PrecisionDefinition(definitions.SetDefinition):
 
     @property
     def has_tags(self) -> bool:
-        """Whether tags of whole images are among the annotations."""
+        """Return whether tags of whole images are among the annotations."""
         return any(is_tag_file(path) for path in self.annotations)
 
     @property
     def proposes_tags(self) -> bool:
-        """Whether tags of low scores propose judgments."""
+        """Return whether tags of low scores propose judgments."""
         return self.tags is not None and self.tags.propose_from is not None
 
     @property
     def has_phrasings(self) -> bool:
-        """Whether a chat model words queries anew."""
+        """Return whether a chat model words queries anew."""
         return "llm" in self.texts
 
     @property
     def styles(self) -> list[str]:
-        """The styles that are written without a model."""
+        """Return the styles that are written without a model."""
         return [style for style in self.texts if style != "llm"]
 
     @property
     def needs_all_objects(self) -> bool:
-        """Whether a family judges by what has no box: all but people, and attribute, which then has no explicit
+        """Return whether a family judges by what has no box: all but people, and attribute, which then has no explicit
         negatives."""
         return bool(set(self.families) - {"attribute", "people"}) or self.exhaustive_attributes

@@ -45,7 +45,7 @@ class DetectionFile:
     rejected: pd.DataFrame
 
     def input_record(self) -> Input:
-        """Returns the file as an input of the build."""
+        """Return the file as an input of the build."""
         return Input(file=self.name, sha256=self.sha256, counts={"detections": self.entered})
 
 
@@ -71,7 +71,7 @@ def accept_detections(
     at_least: float,
     ledger: Ledger,
 ) -> Detections:
-    """Returns the detections with a score of `at_least` or more whose label the annotations do not have in the image,
+    """Return the detections with a score of `at_least` or more whose label the annotations do not have in the image,
     and records the stage `detections`. `labels`: the position of each category of `annotated` in the label table."""
     parts: list[tuple[Any, ...]] = []
     rejections: list[pd.DataFrame] = []
@@ -101,7 +101,7 @@ def accept_detections(
 
 
 def _refuse_unreadable(file: DetectionFile) -> None:
-    """Raises UserError where no detection of a file can be read: it is in another form, which a build would ignore."""
+    """Raise UserError where no detection of a file can be read: it is in another form, which a build would ignore."""
     if file.entered and not len(file.boxes):
         reasons = ", ".join(sorted(file.rejected["reason"].unique())).replace("_", " ")
         next_step = "give each detection image_id, category_id, bbox and a score from 0 to 1"
@@ -116,7 +116,7 @@ def _below_score(file: DetectionFile, low: Any, at_least: float) -> pd.DataFrame
 
 
 def doubt_places(places: annotated_gallery.BoxPlaces, found: Detections) -> annotated_gallery.BoxPlaces:
-    """Returns the places with each detected label as one whose number in the image is unknown."""
+    """Return the places with each detected label as one whose number in the image is unknown."""
     image, label = np.append(places.doubtful_image, found.image), np.append(places.doubtful_label, found.label)
     return replace(places, doubtful_image=image, doubtful_label=label)
 
@@ -150,7 +150,7 @@ class CandidateFinder:
                 self._best.setdefault((concept, int(found.image[row])), (float(found.score[row]), row))
 
     def find(self, concepts: mixes.Mix) -> list[tuple[int, float, list[int]]]:
-        """Returns the images (rows, ascending) that show all concepts only with detections, each with the score of its
+        """Return the images (rows, ascending) that show all concepts only with detections, each with the score of its
         least sure detection and the detections."""
         both = [self.index.present[code] | self.detected.present[code] for code in concepts]
         images = bit_positions(np.bitwise_and.reduce(both) & ~images_with_all(self.index.present, concepts))
@@ -162,7 +162,7 @@ class CandidateFinder:
         return out
 
     def describe(self, detections: list[int], language: str) -> str:
-        """Returns what detectors see and the annotations do not have, e.g. “狗 0.87 (yolo.json)”."""
+        """Return what detectors see and the annotations do not have, e.g. “狗 0.87 (yolo.json)”."""
         texts = []
         for row in detections:
             name = self.tree.concepts[self.found.label[row]].name(language)
@@ -173,7 +173,7 @@ class CandidateFinder:
 def build_candidate_table(
     seeds: Sequence[mixes.Mix], finder: CandidateFinder, wording: judgments.QueryWording
 ) -> pd.DataFrame:
-    """Returns the candidate judgments of all seeds in every language and style, sorted by id."""
+    """Return the candidate judgments of all seeds in every language and style, sorted by id."""
     rows = []
     for concepts in seeds:
         keys = [finder.tree.concepts[code].key for code in concepts]
@@ -191,7 +191,7 @@ def build_candidate_table(
 
 
 def name_images_by_id(found: DetectionFile, annotated: annotated_gallery.AnnotationFile) -> DetectionFile:
-    """Returns the results with image ids of the annotations, where theirs are file names or stems (numbers, where the
+    """Return the results with image ids of the annotations, where theirs are file names or stems (numbers, where the
     stem is one) and none is an id."""
     given = found.boxes["image"].to_numpy()
     ids = annotated.images["id"].to_numpy()
@@ -229,7 +229,7 @@ def _get_number(name: str) -> str:
 
 
 def check_detections(found: DetectionFile, annotated: annotated_gallery.AnnotationFile, at_least: float) -> None:
-    """Raises UserError, with three examples, for results of which nothing is known, or whose ids mean other labels or
+    """Raise UserError, with three examples, for results of which nothing is known, or whose ids mean other labels or
     images than those of the annotations. `annotated` and `found` have boxes of the same pixels."""
     boxes = found.boxes
     if not len(boxes):
@@ -281,7 +281,7 @@ def _check_agreement(
 
 
 def _numberings(category: Any, labels: pd.Series) -> list[tuple[str, Any]]:
-    """Returns the category ids as they are, and as other numberings of the same list mean them."""
+    """Return the category ids as they are, and as other numberings of the same list mean them."""
     out: list[tuple[str, Any]] = [("as they are", category)]
     if category.dtype == object or labels.dtype == object:
         return out
@@ -301,7 +301,7 @@ def _name(ids: Any, labels: pd.Series, names: Sequence[str]) -> Any:
 
 
 def _count_agreed(pairs: pd.DataFrame, given: Any, truth: Any) -> BoolArray:
-    """Returns per detection whether a box at its place has its label, where names are compared."""
+    """Return per detection whether a box at its place has its label, where names are compared."""
     agrees = np.zeros(len(given), dtype=bool)
     same = given[pairs["found"].to_numpy()] == truth[pairs["annotated"].to_numpy()]
     agrees[pairs["found"].to_numpy()[same.astype(bool)]] = True
@@ -340,7 +340,7 @@ def _check_image_numbers(
     at: annotated_gallery.Ints,
     placed: int,
 ) -> None:
-    """Raises UserError where the detections lie on the boxes of the images before or after theirs."""
+    """Raise UserError where the detections lie on the boxes of the images before or after theirs."""
     ids = annotated.images["id"].to_numpy()
     if ids.dtype == object or boxes["image"].dtype == object:
         return
@@ -364,7 +364,7 @@ def _check_image_numbers(
 def _pair_boxes(
     boxes: pd.DataFrame, image: annotated_gallery.Ints, annotated: pd.DataFrame, at: annotated_gallery.Ints
 ) -> pd.DataFrame:
-    """Returns the detections and the annotated boxes (positions) that are at the same place of the same image."""
+    """Return the detections and the annotated boxes (positions) that are at the same place of the same image."""
     one = pd.DataFrame({"image": image, "found": np.arange(len(boxes))})
     wanted = np.flatnonzero(np.isin(at, image[image >= 0]))
     other = pd.DataFrame({"image": at[wanted], "annotated": wanted})

@@ -22,7 +22,7 @@ from querytruth.sets.ledger import Rejection
 
 
 def is_fact_file(path: Path) -> bool:
-    """Returns whether a table has the columns of facts."""
+    """Return whether a table has the columns of facts."""
     is_table = path.suffix.lower() in (".csv", ".tsv") and path.is_file()
     return is_table and {*FACT_COLUMNS[:3]} <= {*read_columns(path, usual=FACT_COLUMNS)}
 
@@ -30,7 +30,7 @@ def is_fact_file(path: Path) -> bool:
 def read_facts(
     path: Path, complete: list[str], hemisphere: str, events: Path | None, pseudonyms: Path | None
 ) -> AnnotationFile:
-    """Reads a table of facts as annotations of whole images. Raises UserError for a table in another form, and for a
+    """Read a table of facts as annotations of whole images. Raises UserError for a table in another form, and for a
     name of a person without a pseudonym, where there are some."""
     rows, names = read_fact_table(path), None if pseudonyms is None else read_pseudonyms(pseudonyms)
     dated = [] if events is None else read_events(events)
@@ -47,7 +47,7 @@ def read_facts(
 
 
 def join_facts(files: list[AnnotationFile], image_rows: tuple[Any, ...], image_count: int) -> pd.DataFrame | None:
-    """Returns what is known of each image of a gallery, as `derive_tags`; None without a table of facts."""
+    """Return what is known of each image of a gallery, as `derive_tags`; None without a table of facts."""
     parts = [
         file.facts.set_axis(rows[: len(file.facts)])  # images of the folder that the table does not name follow
         for file, rows in zip(files, image_rows, strict=True)
@@ -59,7 +59,7 @@ def join_facts(files: list[AnnotationFile], image_rows: tuple[Any, ...], image_c
 
 
 def find_unknown(facts: pd.DataFrame, concepts: Sequence[LabelConcept]) -> BitWords:
-    """Returns by concept, as in LabelIndex, the images that may have it: all where its kind is never complete. Of what
+    """Return by concept, as in LabelIndex, the images that may have it: all where its kind is never complete. Of what
     annotators marked, what they left out is absent."""
     table = facts.assign(**{"": True}).reindex(columns=[one.kind for one in concepts], fill_value=False)
     label, image = np.nonzero(~table.to_numpy(dtype=bool).T)

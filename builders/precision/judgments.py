@@ -72,7 +72,7 @@ class SeedJudge:
     _witnesses: dict[int, np.ndarray[Any, np.dtype[np.int32]]] = field(default_factory=dict)
 
     def judge(self, concepts: Mix) -> SeedJudgments:
-        """Returns all relevant images of a seed, and for a mix up to `max_near_misses` images that lack one label."""
+        """Return all relevant images of a seed, and for a mix up to `max_near_misses` images that lack one label."""
         image = bit_positions(images_with_all(self.index.present, concepts))
         relevance = np.ones(len(image), dtype=np.int8)
         if self.graded:
@@ -90,7 +90,7 @@ class SeedJudge:
         return SeedJudgments(image, relevance, pattern, witnesses)
 
     def _witness(self, concept: int, at: Ints) -> np.ndarray[Any, np.dtype[np.int32]]:
-        """Returns per image the accepted label: the concept's own, else a prominent one, else any; the first in table
+        """Return per image the accepted label: the concept's own, else a prominent one, else any; the first in table
         order."""
         labels = self.compatibility.accepted_labels(concept, len(self.tree.labels))
         if labels == [concept]:
@@ -106,7 +106,7 @@ class SeedJudge:
         return self._witnesses[concept][at]
 
     def _near_misses(self, concepts: Mix) -> Ints:
-        """Returns up to `max_near_misses` images with all but one of the concepts. Image ids are digests, so images in
+        """Return up to `max_near_misses` images with all but one of the concepts. Image ids are digests, so images in
         id order are shuffled: the sample starts at a hash of the seed, and changes elsewhere do not affect it."""
         present = [self.index.present[code] for code in concepts]
         candidates = np.zeros_like(present[0])
@@ -132,13 +132,13 @@ class SeedJudge:
 
 
 def _first_bits(bits: np.ndarray[Any, np.dtype[np.uint64]], enough: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Returns the shortest run of words from the start with enough set bits."""
+    """Return the shortest run of words from the start with enough set bits."""
     reached = np.cumsum(np.bitwise_count(bits), dtype=np.int64)
     return bits[: int(np.searchsorted(reached, enough)) + 1]
 
 
 def _patterns(witness: list[Any]) -> tuple[Ints, list[tuple[int, ...]]]:
-    """Returns the number of the pattern of each image, and the distinct rows in order of first appearance."""
+    """Return the number of the pattern of each image, and the distinct rows in order of first appearance."""
     codes = np.zeros(len(witness[0]), dtype=np.int64)
     for column in witness:
         local, distinct = pd.factorize(column)  # a concept accepts few labels: the product cannot overflow
@@ -151,7 +151,7 @@ def _patterns(witness: list[Any]) -> tuple[Ints, list[tuple[int, ...]]]:
 def build_queries_and_qrels(
     seeds: pd.DataFrame, judge: SeedJudge, wording: QueryWording, others: Sequence[JudgedQuery] = ()
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Returns the queries of all seeds in every language and style and the others, and their qrels, sorted by id."""
+    """Return the queries of all seeds in every language and style and the others, and their qrels, sorted by id."""
     queries: list[dict[str, Any]] = []
     blocks: dict[str, tuple[SeedJudgments, Ints]] = {}
     evidence: EvidenceTexts = {}
@@ -179,7 +179,7 @@ def build_queries_and_qrels(
 def list_seed_queries(
     concepts: Mix, level: int, tree: TagTree, language: str, wording: QueryWording
 ) -> Iterator[dict[str, Any]]:
-    """Yields the queries of a seed in a language, one per style, as rows of the table."""
+    """Yield the queries of a seed in a language, one per style, as rows of the table."""
     query_concepts = [tree.concepts[code] for code in concepts]
     keys = [concept.key for concept in query_concepts]
     for style in wording.styles:
@@ -195,12 +195,12 @@ def list_seed_queries(
 
 
 def find_seed_query_id(language: str, style: str, keys: Sequence[str]) -> str:
-    """Returns the id of the query for labels. It does not depend on the text: an edit by a reviewer keeps the id."""
+    """Return the id of the query for labels. It does not depend on the text: an edit by a reviewer keeps the id."""
     return content_id("q", "precision", language, style, *sorted(keys))
 
 
 def format_query_text(concepts: list[LabelConcept], language: str, style: str, sentence: PromptTemplate) -> str:
-    """Returns “人&摩托车&小汽车” (word) or “一张人和摩托车和小汽车的图片” (sentence), as in the seed article; in
+    """Return “人&摩托车&小汽车” (word) or “一张人和摩托车和小汽车的图片” (sentence), as in the seed article; in
     English with articles: “a picture of a person, an SUV and bread”."""
     if any(concept.kind for concept in concepts):
         names = [(one.kind, one.with_article() if language == "en" else one.zh) for one in concepts]
@@ -215,7 +215,7 @@ def format_query_text(concepts: list[LabelConcept], language: str, style: str, s
 
 
 def _evidence(concepts: Mix, labels: tuple[int, ...], names: list[str], evidence: EvidenceTexts, judged_by: int) -> int:
-    """Returns the number of the evidence text of a pattern, e.g. “人; 皮鞋 accepted for 鞋子” or “狗 missing”."""
+    """Return the number of the evidence text of a pattern, e.g. “人; 皮鞋 accepted for 鞋子” or “狗 missing”."""
     if -1 in labels:
         missing = names[concepts[labels.index(-1)]]
         return evidence.setdefault(f"{missing} missing", (len(evidence), judged_by))[0]
@@ -229,7 +229,7 @@ def _evidence(concepts: Mix, labels: tuple[int, ...], names: list[str], evidence
 def _assemble(
     query_ids: list[str], blocks: dict[str, tuple[SeedJudgments, Ints]], evidence: EvidenceTexts, image_ids: Any
 ) -> pd.DataFrame:
-    """Returns the qrels in (query, image) order; `image_row` is in id order already."""
+    """Return the qrels in (query, image) order; `image_row` is in id order already."""
     ordered = [blocks[query_id] for query_id in query_ids]
     counts = [len(judged.image_row) for judged, _ in ordered]
     image = _joined([judged.image_row for judged, _ in ordered], _code_type(len(image_ids)))
@@ -251,7 +251,7 @@ def _assemble(
 
 
 def _code_type(count: int) -> Any:
-    """Returns the type that pandas gives codes of so many categories: with another it would copy them."""
+    """Return the type that pandas gives codes of so many categories: with another it would copy them."""
     return next(kind for kind in (np.int8, np.int16, np.int32) if count < np.iinfo(kind).max)
 
 

@@ -31,12 +31,12 @@ _PIECE = 1 << 22  # bytes
 
 
 def list_shipped_tables() -> list[str]:
-    """Returns the names of the shipped tables."""
+    """Return the names of the shipped tables."""
     return sorted(folder.parent.name for folder in SHIPPED_FOLDER.glob("*/labels.csv"))
 
 
 def find_table_folder(labels: str) -> Path:
-    """Returns the folder for a shipped name or a path. Raises UserError where it is neither."""
+    """Return the folder for a shipped name or a path. Raises UserError where it is neither."""
     for folder in (SHIPPED_FOLDER / labels, Path(labels).expanduser()):
         if (folder / "labels.csv").is_file():
             return folder
@@ -46,7 +46,7 @@ def find_table_folder(labels: str) -> Path:
 
 
 def find_fitting_table(names: Iterable[str]) -> str | None:
-    """Returns the shipped table that has all of the names, whatever their case; None where there is none."""
+    """Return the shipped table that has all of the names, whatever their case; None where there is none."""
     wanted = {name.strip().casefold() for name in names}
     for table in list_shipped_tables():
         listed, _ = read_label_csv(find_table_folder(table) / "labels.csv")
@@ -56,13 +56,13 @@ def find_fitting_table(names: Iterable[str]) -> str | None:
 
 
 def read_known_words() -> dict[str, tuple[str, str]]:
-    """Returns article and plural of the English names of the shipped tables, casefolded."""
+    """Return article and plural of the English names of the shipped tables, casefolded."""
     tables = [read_label_csv(find_table_folder(table) / "labels.csv")[0] for table in list_shipped_tables()]
     return {row.en.casefold(): (row.article, row.plural) for table in tables for row in table.itertuples()}
 
 
 def find_compatibility_file(compatible: str) -> Path:
-    """Returns the compatible-label file for a shipped name or a path. Raises UserError where it is neither."""
+    """Return the compatible-label file for a shipped name or a path. Raises UserError where it is neither."""
     for path in (SHIPPED_FOLDER / compatible / "compatible.csv", Path(compatible).expanduser()):
         if path.is_file():
             return path
@@ -71,7 +71,7 @@ def find_compatibility_file(compatible: str) -> Path:
 
 
 def read_label_csv(path: Path) -> tuple[pd.DataFrame, Input]:
-    """Returns the cells as text, and the file's input record.
+    """Return the cells as text, and the file's input record.
 
     Raises UserError if the file cannot be read, is not CSV in UTF-8, is empty, or has rows of different lengths.
     """
@@ -88,7 +88,7 @@ def read_label_csv(path: Path) -> tuple[pd.DataFrame, Input]:
 
 
 def read_former_names(folder: Path) -> dict[str, set[str]]:
-    """Returns the names of other versions of the label set, by version, from files like v1_names.csv in the folder."""
+    """Return the names of other versions of the label set, by version, from files like v1_names.csv in the folder."""
     names_by_version = {}
     for path in sorted(folder.glob("*_names.csv")):
         frame, _ = read_label_csv(path)
@@ -103,7 +103,7 @@ class _Lists(msgspec.Struct, gc=False):
 
 
 def read_label_lists(path: Path) -> LabelListFile:
-    """Reads the lists of all images. A list that is none of ids is as if it were missing: nothing follows from it."""
+    """Read the lists of all images. A list that is none of ids is as if it were missing: nothing follows from it."""
     absent, partial = list[tuple[Any, Any]](), list[tuple[Any, Any]]()
     listed = list[Any]()
     with json_stream.JsonObjectReader(path) as reader:
@@ -129,7 +129,7 @@ def _pick(record: Any) -> _Lists:
 
 
 def _parse_ids(value: Any) -> list[int | str] | None:
-    """Returns the ids of a list, None where it is none."""
+    """Return the ids of a list, None where it is none."""
     if not isinstance(value, list):
         return None
     ids = [parse_record_id(one) for one in value]
@@ -144,7 +144,7 @@ def _ids(values: list[Any]) -> AnyArray:
 
 
 def refuse_label_lists(path: Path) -> None:
-    """Raises UserError for a file whose images list labels: all others are unknown there, so that it is not exhaustive.
+    """Raise UserError for a file whose images list labels: all others are unknown there, so that it is not exhaustive.
     Reads until the first such key."""
     if key := _find_key(path):
         reason = f"lists by image which labels are annotated whole ({key}), so that not each object has a box"
@@ -152,7 +152,7 @@ def refuse_label_lists(path: Path) -> None:
 
 
 def require_label_lists(path: Path) -> None:
-    """Raises UserError for a file whose images list no labels."""
+    """Raise UserError for a file whose images list no labels."""
     if not _find_key(path):
         reason = f"has no lists of labels by image ({_NEGATIVE}, {_PARTIAL})"
         raise UserError("families", path, reason, "set exhaustive: true if each object of each label has a box")

@@ -26,14 +26,14 @@ class LabelIndex:
     image_count: int
 
     def count_support(self, concepts: Sequence[int]) -> int:
-        """Returns the number of images that are relevant to all of the concepts."""
+        """Return the number of images that are relevant to all of the concepts."""
         return count_bits(images_with_all(self.present, concepts))
 
 
 def build_label_index(
     gallery: AnnotatedGallery, label_count: int, compatibility: LabelCompatibility, area_ratio: float
 ) -> LabelIndex:
-    """Builds the index. A box is prominent if its share of the image is strictly over `area_ratio`."""
+    """Build the index. A box is prominent if its share of the image is strictly over `area_ratio`."""
     image_count = len(gallery.images)
     own = pack_image_rows(gallery.box_label, gallery.box_image, label_count, image_count)
     large = gallery.box_share > area_ratio
@@ -46,17 +46,17 @@ def build_label_index(
 
 
 def images_with_all(rows: BitWords, concepts: Sequence[int]) -> BitWords:
-    """Returns the images whose bit is set in the rows of all concepts."""
+    """Return the images whose bit is set in the rows of all concepts."""
     return reduce(np.bitwise_and, [rows[code] for code in concepts])
 
 
 def count_bits(bits: BitWords) -> int:
-    """Returns the number of set bits."""
+    """Return the number of set bits."""
     return int(np.bitwise_count(bits).sum())
 
 
 def bit_positions(packed: BitWords) -> Ints:
-    """Returns the positions of the set bits, ascending."""
+    """Return the positions of the set bits, ascending."""
     filled = np.flatnonzero(packed)  # most words of a rare mix are zero
     bits = np.unpackbits(packed[filled].view(np.uint8), bitorder="little")
     at = np.flatnonzero(bits.view(bool))  # several times as fast as of numbers
@@ -65,13 +65,13 @@ def bit_positions(packed: BitWords) -> Ints:
 
 
 def test_bits(bits: BitWords, positions: Ints) -> BoolArray:
-    """Returns per position whether its bit is set."""
+    """Return per position whether its bit is set."""
     set_: BoolArray = (bits[positions >> 6] >> (positions & 63).astype(np.uint64)) & np.uint64(1) == 1
     return set_
 
 
 def pack_image_rows(label: Ints, image: Ints, label_count: int, image_count: int) -> BitWords:
-    """Returns a row of bits per label with the images of its pairs."""
+    """Return a row of bits per label with the images of its pairs."""
     word_count = max(1, -(-image_count // 64))
     if label_count <= 1 << 16:
         label = label.astype(np.uint16)  # sorts several times as fast
@@ -108,18 +108,18 @@ class LabelLists:
     is_listed: BoolArray
 
     def is_absent(self, label: int) -> BoolArray:
-        """Returns per image whether it was verified that it shows nothing of the label."""
+        """Return per image whether it was verified that it shows nothing of the label."""
         return self._mark(self.absent, label)
 
     def is_whole(self, label: int, has_box: BoolArray) -> BoolArray:
-        """Returns per image whether the boxes of the label are all of its objects. An image that has boxes and is
+        """Return per image whether the boxes of the label are all of its objects. An image that has boxes and is
         listed as having none is unknown."""
         absent = self.is_absent(label)
         known: BoolArray = np.where(has_box, self.is_listed & ~self._mark(self.partial, label) & ~absent, absent)
         return known
 
     def find_possible(self, compatibility: LabelCompatibility, label_count: int) -> BitWords:
-        """Returns by concept, as in LabelIndex, the images that were not verified to show nothing of it."""
+        """Return by concept, as in LabelIndex, the images that were not verified to show nothing of it."""
         label = np.repeat(np.array([*self.absent], dtype=np.int64), [len(rows) for rows in self.absent.values()])
         image = np.concatenate([np.empty(0, np.int64), *self.absent.values()])
         absent = pack_image_rows(label, image, label_count, len(self.is_listed))
@@ -139,7 +139,7 @@ def join_label_lists(
     image_rows: Sequence[Ints],
     image_count: int,
 ) -> LabelLists:
-    """Returns the lists by label. `lists`: by sha256 of the file; `codes`: per file and category record its label;
+    """Return the lists by label. `lists`: by sha256 of the file; `codes`: per file and category record its label;
     `image_rows`: per file and image record its row."""
     absent, partial = [np.empty((0, 2), np.int64)], [np.empty((0, 2), np.int64)]
     seen, listed = np.zeros(image_count, dtype=np.int64), np.zeros(image_count, dtype=np.int64)
@@ -158,7 +158,7 @@ def join_label_lists(
 
 
 def _join_pairs(file: AnnotationFile, images: AnyArray, categories: AnyArray, code: Ints, rows: Ints) -> Ints:
-    """Returns the distinct pairs of category record and image row, as label and row (pairs, 2)."""
+    """Return the distinct pairs of category record and image row, as label and row (pairs, 2)."""
     image = find_id_positions(images, file.images["id"].to_numpy())
     category = find_id_positions(categories, file.categories["id"].to_numpy())
     row = np.append(rows, -1)[image]
@@ -168,7 +168,7 @@ def _join_pairs(file: AnnotationFile, images: AnyArray, categories: AnyArray, co
 
 
 def _group(pairs: Ints) -> dict[int, Ints]:
-    """Returns the rows of each label."""
+    """Return the rows of each label."""
     pairs = np.unique(pairs, axis=0)
     labels, first = np.unique(pairs[:, 0], return_index=True)
     rows = np.split(pairs[:, 1], first[1:]) if len(labels) else []

@@ -48,7 +48,8 @@ class LabelVocabulary:
 
 @step("read labels")
 def read_labels(definition: PrecisionDefinition, files: list[annotated_gallery.AnnotationFile]) -> LabelVocabulary:
-    """The labels, their tree, and which label accepts the images of which. Raises UserError for a damaged table."""
+    """Return the labels, their tree, and which label accepts the images of which. Raises UserError for a damaged
+    table."""
     inputs: list[Input] = []
     former_names: dict[str, set[str]] = {}
     if definition.labels in ("from_annotations", "from_supercategories"):
@@ -90,14 +91,14 @@ def _check_names(tree: tag_tree.TagTree, files: str) -> None:
 def match_labels(
     files: Sequence[annotated_gallery.AnnotationFile], labels: LabelVocabulary
 ) -> list[annotated_gallery.Ints]:
-    """Per file the label of each category. Raises UserError where the table lacks one."""
+    """Return per file the label of each category. Raises UserError where the table lacks one."""
     tree, former_names = labels.tree, labels.former_names
     matched = [tag_tree.match_categories(file.categories, tree, file.name, former_names) for file in files]
     return [np.array(of_file, dtype=np.int64) for of_file in matched]
 
 
 def check_names_in_language(tree: tag_tree.TagTree, language: str) -> None:
-    """Raises UserError where a name from the annotations is in another language than the queries."""
+    """Raise UserError where a name from the annotations is in another language than the queries."""
     others = tag_tree.list_names_of_other_languages(tree, language)
     if not others:
         return
@@ -151,7 +152,7 @@ def _require_unchanged(files: Sequence[AnnotationFile], by_digest: Mapping[str, 
 
 
 def check_label_lists(paths: Sequence[Path], exhaustive: bool | str) -> None:
-    """Raises UserError where the images of a file list their labels and the definition denies it, or the reverse."""
+    """Raise UserError where the images of a file list their labels and the definition denies it, or the reverse."""
     for path in paths:
         if exhaustive == "by_image":
             label_files.require_label_lists(path)
@@ -172,7 +173,7 @@ def read_lists(
 def list_boxes_by_label(
     gallery: AnnotatedGallery, labels: LabelVocabulary, seeds: pd.DataFrame, lists: LabelLists | None
 ) -> box_evidence.BoxWorld:
-    """The boxes by label, of which the searchable ones are asked for."""
+    """Return the boxes by label, of which the searchable ones are asked for."""
     assert gallery.places is not None
     singles = seeds.loc[(seeds["level"] == 1) & ~seeds["parent"], "concepts"]
     codes = sorted(concepts[0] for concepts in singles)
@@ -186,7 +187,7 @@ def list_boxes_by_label(
 def find_questions(
     boxes: box_evidence.BoxWorld, wording: judgments.QueryWording, ledger: Ledger, definition: PrecisionDefinition
 ) -> list[box_evidence.FamilyQuestion]:
-    """The questions of the families that the boxes answer."""
+    """Return the questions of the families that the boxes answer."""
     rules = box_evidence.FamilyRules(
         **definition.family_rules.model_dump(),
         seed=definition.seed,
@@ -197,7 +198,7 @@ def find_questions(
 
 @step("read detections")
 def read_detections(paths: list[Path]) -> list[detections.DetectionFile]:
-    """A detector's results, by name and digest. Raises UserError for a file that cannot be read."""
+    """Return a detector's results, by name and digest. Raises UserError for a file that cannot be read."""
     total = sum(path.stat().st_size for path in paths if path.is_file())
     with current_run().reporter.bar("read detections", total, "bytes") as advance:
         files = [annotation_files.read_results(path, advance) for path in paths]
@@ -252,14 +253,14 @@ def propose_tags(
     labels: LabelVocabulary,
     ledger: Ledger,
 ) -> tuple[annotated_gallery.AnnotatedGallery, detections.Detections]:
-    """The tags of a file that are too unsure to count, as detections."""
+    """Return the tags of a file that are too unsure to count, as detections."""
     assert wanted is not None and wanted.propose_from is not None, "the definition proposes tags"
     unsure = tag_files.read_unsure_tags(files[0], wanted.propose_from, wanted.at_least)
     return join_detections(files, [unsure], gallery, labels, ledger, wanted.propose_from)
 
 
 def list_precision_thresholds(definition: PrecisionDefinition) -> list[Threshold]:
-    """All thresholds of the build, for the manifest."""
+    """Return all thresholds of the build, for the manifest."""
     thresholds = [
         describe_threshold("searchable.area_ratio", "over", definition.searchable.area_ratio),
         describe_threshold("searchable.min_images", "at least", definition.searchable.min_images),

@@ -64,7 +64,7 @@ class ProposedName:
 
 
 def parse_proposed_name(reply: str, language: str) -> ProposedName:
-    """Returns the name in the first line of a reply; in English `singular; plural; article`, where the plural and the
+    """Return the name in the first line of a reply; in English `singular; plural; article`, where the plural and the
     article may be missing ("-")."""
     line = next((line for line in reply.splitlines() if line.strip(_WRAPPING)), "")
     if language == "zh":
@@ -81,7 +81,7 @@ def find_translation_problems(
     language: str,
     senses: Sequence[bool | None] | None = None,
 ) -> list[list[str]]:
-    """Returns what people should look at in each row: no_reply, not_in_language, several_names, too_long, duplicate
+    """Return what people should look at in each row: no_reply, not_in_language, several_names, too_long, duplicate
     (another label has the same word), homonym (back in the source language the word is the name of another label),
     changed_meaning (it is the name of none), and other_sense (whatever it is called, the word means something else than
     what the label has on its images). `backs`: what the model wrote for the word alone, '' where it was not asked;
@@ -114,7 +114,7 @@ def _is_in_language(word: str, language: str) -> bool:
 
 
 def accept_translations(labels: pd.DataFrame, reviewed: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """Returns the label table (LABEL_COLUMNS) with the names that people accepted, and how many rows they have not
+    """Return the label table (LABEL_COLUMNS) with the names that people accepted, and how many rows they have not
     decided; these and the rejected ones keep the names that they have. Raises UserError for a row that is faulty or
     of another table, and for an accepted name that two labels would have."""
     if missing := [column for column in ("name", "language", "proposal", "verdict") if column not in reviewed]:
@@ -162,7 +162,7 @@ def _check_unique(table: pd.DataFrame, language: str) -> None:
 
 
 def other_language(language: str) -> str:
-    """Returns the language that names are translated from."""
+    """Return the language that names are translated from."""
     return next(one for one in LANGUAGES if one != language)
 
 
@@ -182,7 +182,7 @@ class LabelTranslation:
 def translate_labels(
     labels: str, language: str, model_name: str, options: dict[str, Any], to: Path
 ) -> LabelTranslation:
-    """Asks a chat model for the names of all labels in a language (zh, en), for what these mean back in the other, and
+    """Ask a chat model for the names of all labels in a language (zh, en), for what these mean back in the other, and
     whether they mean what the label has on its images; writes a CSV for people. `labels`: a label table or a COCO file.
     Raises UserError."""
     table, parents, neighbours = read_labels(labels, other_language(language))
@@ -214,7 +214,7 @@ def translate_labels(
 def plan_translation(
     labels: str, language: str, model_name: str, options: dict[str, Any], to: Path, price: PriceOptions | None
 ) -> dict[str, Any]:
-    """Returns the calls of a translation, at most, their time, tokens and money. Asks and writes nothing."""
+    """Return the calls of a translation, at most, their time, tokens and money. Asks and writes nothing."""
     table, parents, neighbours = read_labels(labels, other_language(language))
     model, prompt = chat.load_chat_model(model_name, **options), load_prompt(f"{language}/label_name")
     longest = max((describe_context(*known, language) for known in zip(parents, neighbours, strict=True)), key=len)
@@ -228,7 +228,7 @@ def plan_translation(
 def _translate_back(
     session: ChatSession, model: ChatModel, prompt: PromptTemplate, names: Sequence[ProposedName]
 ) -> list[str]:
-    """Returns what the model calls each word in the other language; '' for no word."""
+    """Return what the model calls each word in the other language; '' for no word."""
     words = sorted({name.word for name in names if name.word})
     replies = _ask(session, model, [prompt.fill(word=word) for word in words])
     parsed = [parse_proposed_name(reply, prompt.language).word for reply in replies]
@@ -243,7 +243,7 @@ def _ask_senses(
     contexts: Sequence[str],
     names: Sequence[ProposedName],
 ) -> list[bool | None]:
-    """Returns whether the model says that each word means the things of its label, shown with what else is on their
+    """Return whether the model says that each word means the things of its label, shown with what else is on their
     images; None where nothing is known of these."""
     prompt = load_prompt(f"{language}/label_sense")
     asked = [place for place, name in enumerate(names) if name.word and contexts[place]]
@@ -253,14 +253,14 @@ def _ask_senses(
 
 
 def _ask(session: ChatSession, model: ChatModel, questions: Sequence[str]) -> list[str]:
-    """Returns the texts of the replies; '' where there is none."""
+    """Return the texts of the replies; '' where there is none."""
     limits = GenerationParameters(max_tokens=_MAX_TOKENS, min_tokens=0, temperature=0.0)
     answers = session.ask(TRANSLATE_STAGE, model, [ChatRequest((Message("user", text),), limits) for text in questions])
     return [answer.text if isinstance(answer, Reply) else "" for answer in answers]
 
 
 def read_labels(labels: str, language: str) -> tuple[pd.DataFrame, list[str], list[list[str]]]:
-    """Returns the label table (LABEL_COLUMNS) of a shipped name, a folder, a labels.csv, or the categories of a COCO
+    """Return the label table (LABEL_COLUMNS) of a shipped name, a folder, a labels.csv, or the categories of a COCO
     file, whose names are in this language; the parent of each label, '' for none; and of a COCO file the labels that
     are most on the same images. Raises UserError."""
     path = Path(labels).expanduser()
@@ -279,7 +279,7 @@ def read_labels(labels: str, language: str) -> tuple[pd.DataFrame, list[str], li
 
 @step("accept translations")
 def accept_label_translations(reviewed: Path, labels: str, to: Path) -> tuple[Path, int, int]:
-    """Writes the label table with the names that people accepted in a CSV of `translate_labels` into the folder `to`,
+    """Write the label table with the names that people accepted in a CSV of `translate_labels` into the folder `to`,
     beside the tree and the compatible labels of the table. Returns the file, the number of accepted names, and that of
     undecided rows. Raises UserError."""
     filled, _ = read_label_csv(reviewed)
@@ -302,7 +302,7 @@ def accept_label_translations(reviewed: Path, labels: str, to: Path) -> tuple[Pa
 
 
 def find_neighbours(boxes: pd.DataFrame, categories: pd.DataFrame) -> list[list[str]]:
-    """Returns for each category (columns id, name) the names of those that share most images with it for how often both
+    """Return for each category (columns id, name) the names of those that share most images with it for how often both
     are there, the closest first. `boxes` has the columns image and category."""
     from scipy.sparse import csr_matrix
 
@@ -323,7 +323,7 @@ def find_neighbours(boxes: pd.DataFrame, categories: pd.DataFrame) -> list[list[
 
 
 def describe_context(parent: str, neighbours: Sequence[str], language: str) -> str:
-    """Returns what a question says of a label besides its name; '' where nothing is known. `language`: the
+    """Return what a question says of a label besides its name; '' where nothing is known. `language`: the
     question's."""
     text = _PARENT[language].format(parent) if parent else ""
     if neighbours:
@@ -333,13 +333,13 @@ def describe_context(parent: str, neighbours: Sequence[str], language: str) -> s
 
 
 def parse_sense(reply: str, language: str) -> bool | None:
-    """Returns whether a model says that a word means the label's things; None where it says neither."""
+    """Return whether a model says that a word means the label's things; None where it says neither."""
     text = reply.strip().lstrip(_LOOSE)
     return True if _YES[language].match(text) else False if _NO[language].match(text) else None
 
 
 def is_named_within(one: str, other: str) -> bool:
-    """Whether one name is the other one said more precisely: "mouse" and "computer mouse", but not "cat" and
+    """Return whether one name is the other one said more precisely: "mouse" and "computer mouse", but not "cat" and
     "catfish"."""
     first, second = (set(simplify_name(name).split()) for name in (one, other))
     if first <= second or second <= first:

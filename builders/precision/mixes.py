@@ -33,14 +33,14 @@ class MixRules:
     seed: int
 
     def get_cap(self, level: int) -> int | None:
-        """Returns the most mixes of a level, None: no limit."""
+        """Return the most mixes of a level, None: no limit."""
         return self.caps[min(level - 2, len(self.caps) - 1)] if self.caps else None
 
 
 def find_searchable_concepts(
     index: LabelIndex, tree: TagTree, ledger: Ledger, *, min_images: int, support_rule: str, with_parents: bool
 ) -> tuple[list[int], list[int]]:
-    """Returns the labels and the tree nodes that become queries. `support_rule` any: at least `min_images` images, one
+    """Return the labels and the tree nodes that become queries. `support_rule` any: at least `min_images` images, one
     of them prominent; prominent: at least `min_images` prominent images."""
 
     def split(stage: str, kind: str, codes: range) -> list[int]:
@@ -86,7 +86,7 @@ def find_mixes(
     rules: MixRules,
     ledger: Ledger,
 ) -> list[list[Mix]]:
-    """Returns the mixes of level 2, 3 … with enough images; no mix contains two concepts of which one accepts the
+    """Return the mixes of level 2, 3 … with enough images; no mix contains two concepts of which one accepts the
     other.
 
     Exhaustive: all of them; above the cap, they are sampled by hash. Sampled: round by round, every mix of the level
@@ -121,7 +121,7 @@ def find_mixes(
 
 
 def _asks_more(one: int, other: int, tree: TagTree, index: LabelIndex) -> bool:
-    """Returns whether a mix of two facts asks more than one of them: not two years, and, unless it asks for a person,
+    """Return whether a mix of two facts asks more than one of them: not two years, and, unless it asks for a person,
     no event that was all in one city."""
     kinds = tree.concepts[one].kind, tree.concepts[other].kind
     if are_exclusive(*kinds):
@@ -138,7 +138,7 @@ def _named(mixes: Iterable[Mix], keys: list[str]) -> list[str]:
 def _extend(
     level: list[Mix], seeds: list[int], combinable: dict[int, set[int]], index: LabelIndex, min_images: int
 ) -> list[Mix]:
-    """Returns each mix of the level with each later label, if the level has all smaller mixes that it contains."""
+    """Return each mix of the level with each later label, if the level has all smaller mixes that it contains."""
     kept = set(level)
     out: list[Mix] = []
     for mix in level:
@@ -154,7 +154,7 @@ def _extend(
 
 
 def _supported(mix: Mix, labels: Sequence[int], index: LabelIndex, min_images: int) -> Codes:
-    """Returns those of the labels that at least so many images show together with the mix."""
+    """Return those of the labels that at least so many images show together with the mix."""
     codes: Codes = np.array(labels, dtype=np.int64)
     bits = images_with_all(index.present, mix)
     filled = np.flatnonzero(bits)
@@ -177,7 +177,7 @@ def _sample(
     keys: list[str],
     rules: MixRules,
 ) -> list[Mix]:
-    """Returns distinct mixes. In each round every mix of the level is extended by one more label, so that none of them
+    """Return distinct mixes. In each round every mix of the level is extended by one more label, so that none of them
     takes the whole of the cap."""
     seed, cap = str(rules.seed), rules.get_cap(len(level[0]) + 1) if level else None
     label_hashes = {code: np.uint64(stable_hash(seed, "mix", keys[code])) for code in seeds}
@@ -200,7 +200,7 @@ def _sample(
 
 
 def build_seed_table(labels: list[int], parents: list[int], mixes: list[list[Mix]], index: LabelIndex) -> pd.DataFrame:
-    """Returns all query seeds: concepts (tuple of codes), level, parent (is a tree node), support (images)."""
+    """Return all query seeds: concepts (tuple of codes), level, parent (is a tree node), support (images)."""
     singles: list[Mix] = [(code,) for code in [*labels, *parents]]
     concepts = singles + [mix for level in mixes for mix in level]
     return pd.DataFrame(

@@ -63,7 +63,7 @@ class _Writer:
         return questions.load_prompt(prompt, self.definition.prompt_files, like=prompt)
 
     def request_phrasings(self, queries: pd.DataFrame) -> list[ChatRequest]:
-        """The questions for phrasings, one per query."""
+        """Return the questions for phrasings, one per query."""
         assert self.definition.phrasings is not None
         count = str(self.definition.phrasings.count)
         templates = {language: self.prompt(language, "phrasings") for language in queries["language"].unique()}
@@ -77,7 +77,7 @@ def _request(role: str, text: str) -> ChatRequest:
 
 
 def load_phrasing_model(definition: PrecisionDefinition) -> ChatModel:
-    """Returns the model that words queries anew."""
+    """Return the model that words queries anew."""
     assert definition.phrasings is not None
     return chat.load_chat_model(definition.phrasings.model, **definition.phrasings.options)
 
@@ -85,7 +85,7 @@ def load_phrasing_model(definition: PrecisionDefinition) -> ChatModel:
 def load_phrasing_prompts(
     definition: PrecisionDefinition, languages: Sequence[str] = LANGUAGES
 ) -> list[prompts.PromptTemplate]:
-    """Returns the prompts that phrasings need, the user's own or the shipped ones. Raises UserError."""
+    """Return the prompts that phrasings need, the user's own or the shipped ones. Raises UserError."""
     names = [f"{language}/{name}" for language in languages for name in PHRASING_PROMPTS]
     return [questions.load_prompt(name, definition.prompt_files, like=name) for name in names]
 
@@ -98,7 +98,7 @@ def add_phrasings(
     session: questions.ChatSession,
     ledger: Ledger,
 ) -> tuple[JudgedTables, Provenance]:
-    """Returns the tables with the phrasings that passed all checks, and their prompts and limits. Raises UserError
+    """Return the tables with the phrasings that passed all checks, and their prompts and limits. Raises UserError
     where the model answered nothing."""
     model = load_phrasing_model(definition)
     if not current_run().offline:
@@ -170,7 +170,7 @@ def _check_labels(
 def _check_question(
     found: Sequence[Phrasing], of_query: pd.DataFrame, writer: _Writer, session: questions.ChatSession
 ) -> list[Phrasing]:
-    """The phrasings, with a finding where the model says that the text asks for other images than the query."""
+    """Return the phrasings, with a finding where the model says that the text asks for other images than the query."""
     templates = {language: writer.prompt(language, "phrasing_question") for language in writer.labels.languages}
 
     def ask(one: Phrasing) -> str:
@@ -224,7 +224,7 @@ def _record_phrasings(found: Sequence[Phrasing], of_query: pd.DataFrame, ledger:
 
 
 def _describe_limits(definition: PrecisionDefinition, languages: Sequence[str]) -> Provenance:
-    """The prompts and the thresholds."""
+    """Return the prompts and the thresholds."""
     assert definition.phrasings is not None
     templates = load_phrasing_prompts(definition, languages) + load_cleaning_rules()[1]
     limits = {f"phrasings.max_length.{one}": phrasings.MAX_PHRASING_LENGTH[one] for one in languages}
@@ -238,7 +238,7 @@ def _describe_limits(definition: PrecisionDefinition, languages: Sequence[str]) 
 def forecast_phrasings(
     queries: pd.DataFrame, labels: LabelVocabulary, definition: PrecisionDefinition
 ) -> dict[str, Any]:
-    """Returns the keys of a plan: queries and calls at most. Of questions with a stored reply none counts; each
+    """Return the keys of a plan: queries and calls at most. Of questions with a stored reply none counts; each
     phrasing is checked twice."""
     assert definition.phrasings is not None
     wanted, model = definition.phrasings, load_phrasing_model(definition)

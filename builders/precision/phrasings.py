@@ -60,14 +60,14 @@ class Phrasing:
 
 
 def choose_queries_to_reword(queries: pd.DataFrame) -> pd.DataFrame:
-    """Returns one query per language and meaning: of its texts the sentence, else the word; by id."""
+    """Return one query per language and meaning: of its texts the sentence, else the word; by id."""
     order = queries.assign(meaning=list_meanings(queries), later=queries["style"] != "sentence")
     order = order.sort_values(["later", "query_id"], kind="stable").drop_duplicates(["language", "meaning"])
     return order.sort_values("query_id", ignore_index=True).drop(columns=["meaning", "later"])
 
 
 def parse_phrasings(reply: str) -> list[str]:
-    """Returns the lines of a reply without numbers, marks and quotes. An announcement that ends in a colon is none."""
+    """Return the lines of a reply without numbers, marks and quotes. An announcement that ends in a colon is none."""
     lines = [_LINE_NUMBER.sub("", line) for line in strip_reasoning(reply).splitlines()]
     texts = [strip_quotes(strip_markup(line)).strip().rstrip("。.") for line in lines]
     return [text for text in texts if text and not text.endswith((":", "："))]
@@ -76,7 +76,7 @@ def parse_phrasings(reply: str) -> list[str]:
 def clean_phrasings(
     query_id: str, language: str, reply: str, count: int, rules: CaptionCleaningRules, template: str
 ) -> list[Phrasing]:
-    """Returns the phrasings in a reply, those beyond `count` and those that the rules for captions reject (a refusal,
+    """Return the phrasings in a reply, those beyond `count` and those that the rules for captions reject (a refusal,
     another language …) with the finding. A text stays as the model wrote it: nothing is cut from a query."""
     found = []
     for number, text in enumerate(parse_phrasings(reply)):
@@ -90,7 +90,7 @@ def clean_phrasings(
 
 
 def reject_repetitions(phrasings: Iterable[Phrasing], queries: pd.DataFrame) -> list[Phrasing]:
-    """Returns the phrasings, with a finding for each text that a query, or an earlier accepted phrasing, has in its
+    """Return the phrasings, with a finding for each text that a query, or an earlier accepted phrasing, has in its
     language; case, punctuation and blanks make no difference."""
     known = {(language, _fold(text)) for language, text in zip(queries["language"], queries["text"], strict=True)}
     out = []
@@ -109,7 +109,7 @@ def _fold(text: str) -> str:
 
 
 def reject(phrasing: Phrasing, finding: Finding, *, is_pending: bool = False) -> Phrasing:
-    """Returns the phrasing with a finding."""
+    """Return the phrasing with a finding."""
     return Phrasing(phrasing.query_id, phrasing.language, phrasing.text, finding, is_pending)
 
 
@@ -124,7 +124,7 @@ class LabelNames:
 
 
 def index_names(tree: TagTree, compatibility: LabelCompatibility, language: str) -> LabelNames:
-    """Returns the names of all labels and nodes in a language. A concept is found by its name in either language, its
+    """Return the names of all labels and nodes in a language. A concept is found by its name in either language, its
     plural and its key; the language's own names come first."""
     names: dict[str, str] = {}
     concepts = tree.concepts
@@ -146,7 +146,7 @@ def _fold_name(name: str) -> str:
 
 
 def check_labels(reply: str, asked: Collection[str], names: LabelNames) -> Finding | None:
-    """Compares the labels that a model found in a text with those of its query (keys). A label that every image of an
+    """Compare the labels that a model found in a text with those of its query (keys). A label that every image of an
     asked one has, such as the animal of a dog, is not added."""
     found, things = set[str](), list[str]()
     is_other = False
@@ -172,7 +172,7 @@ def check_labels(reply: str, asked: Collection[str], names: LabelNames) -> Findi
 
 
 def check_question(reply: str) -> Finding | None:
-    """Reads whether two queries ask for the same images: yes, or a finding."""
+    """Read whether two queries ask for the same images: yes, or a finding."""
     text = strip_reasoning(reply).strip(_WRAPPING + "\n")
     if _YES.match(text):
         return None
@@ -184,7 +184,7 @@ def check_question(reply: str) -> Finding | None:
 
 
 def add_phrasings(queries: pd.DataFrame, phrasings: Sequence[Phrasing]) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Returns the queries with the accepted phrasings, by id, and per new id that of the query worded anew. An id is
+    """Return the queries with the accepted phrasings, by id, and per new id that of the query worded anew. An id is
     made of the query's and the text: the same text keeps its id, whatever else the model wrote."""
     of_query = queries.set_index("query_id", drop=False)
     accepted = [phrasing for phrasing in phrasings if phrasing.finding is None]
@@ -197,7 +197,7 @@ def add_phrasings(queries: pd.DataFrame, phrasings: Sequence[Phrasing]) -> tuple
 
 
 def repeat_judgments(judgments: pd.DataFrame, source_of: Mapping[str, str]) -> pd.DataFrame:
-    """Returns the rows of qrels or candidate judgments, which are in the order of query ids, with those of each source
+    """Return the rows of qrels or candidate judgments, which are in the order of query ids, with those of each source
     query repeated for the queries worded anew (new id: source id)."""
     column = judgments["query_id"].astype("category").cat
     codes, known = column.codes.to_numpy(), column.categories

@@ -52,13 +52,13 @@ class MinedSeeds:
 
 
 def get_wording(labels: label_steps.LabelVocabulary, definition: PrecisionDefinition) -> judgments.QueryWording:
-    """The languages and styles of the queries."""
+    """Return the languages and styles of the queries."""
     templates = {language: prompts.load_template(f"{language}/sentence") for language in labels.languages}
     return judgments.QueryWording(labels.languages, definition.styles, templates)
 
 
 def list_queries(mined: MinedSeeds, wording: judgments.QueryWording) -> pd.DataFrame:
-    """The queries that are written without a model, with their texts."""
+    """Return the queries that are written without a model, with their texts."""
     tree, seeds = mined.labels.tree, mined.seeds
     rows = [
         query
@@ -120,7 +120,7 @@ def add_folder_images(
 def read_images(
     definition: PrecisionDefinition, files: list[annotated_gallery.AnnotationFile]
 ) -> tuple[annotated_gallery.ListedImages, pd.DataFrame, StoredFrames | None]:
-    """The images of all files, the scan of each, and which of them are annotated in their stored pixels."""
+    """Return the images of all files, the scan of each, and which of them are annotated in their stored pixels."""
     assert definition.images is not None
     root = definition.images
     names = [file.images["file_name"].tolist() for file in files]
@@ -143,7 +143,7 @@ def join_gallery(
     ledger: Ledger,
     definition: PrecisionDefinition,
 ) -> annotated_gallery.AnnotatedGallery:
-    """The accepted images with ids, and the accepted boxes with their image and label."""
+    """Return the accepted images with ids, and the accepted boxes with their image and label."""
     codes = label_steps.match_labels(files, labels)
     return annotated_gallery.join_annotations(
         files,
@@ -164,7 +164,7 @@ def find_seeds(
     ledger: Ledger,
     definition: PrecisionDefinition,
 ) -> tuple[label_index.LabelIndex, pd.DataFrame]:
-    """The index of labels, and the seeds: searchable labels, parents and mixes."""
+    """Return the index of labels, and the seeds: searchable labels, parents and mixes."""
     tree, rules, wanted = labels.tree, definition.searchable, definition.mixes
     index = label_index.build_label_index(gallery, len(tree.labels), labels.compatibility, rules.area_ratio)
     searchable, parents = mixes.find_searchable_concepts(
@@ -184,14 +184,14 @@ def find_candidates(mined: MinedSeeds) -> detections.CandidateFinder | None:
 
 
 def count_proposed(mined: MinedSeeds) -> int:
-    """The number of pairs of labels and an image that detections propose."""
+    """Return the number of pairs of labels and an image that detections propose."""
     finder = find_candidates(mined)
     return 0 if finder is None else sum(len(finder.find(concepts)) for concepts in mined.seeds["concepts"])
 
 
 @step("judge")
 def judge_seeds(mined: MinedSeeds, definition: PrecisionDefinition, wording: judgments.QueryWording) -> JudgedTables:
-    """The queries, qrels and candidate_judgments tables."""
+    """Return the queries, qrels and candidate_judgments tables."""
     tree, compatible = mined.labels.tree, mined.labels.compatibility
     ids = mined.gallery.images["image_id"].to_numpy(dtype=object)
     graded, near_misses = definition.grades == "graded", definition.mixes.near_misses

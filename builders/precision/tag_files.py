@@ -36,12 +36,12 @@ _WHOLE_IMAGE = {"x": 0.0, "y": 0.0, "width": _MOST, "height": _MOST}
 
 
 def is_tag_file(path: Path) -> bool:
-    """Whether the name is that of a table or of JSON lines, which COCO's form never is."""
+    """Return whether the name is that of a table or of JSON lines, which COCO's form never is."""
     return path.suffix.lower() in TAG_SUFFIXES
 
 
 def read_tags(path: Path, at_least: float = 0.0) -> AnnotationFile:
-    """Reads one file; tags with a score below `at_least` are rejected. Raises UserError for a file in another form."""
+    """Read one file; tags with a score below `at_least` are rejected. Raises UserError for a file in another form."""
     rejections = list[Rejection]()
     image_of, tag_of = dict[str, int](), dict[str, int]()
     groups, rows = dict[str, str](), list[tuple[str, int, int]]()
@@ -73,7 +73,7 @@ def read_tags(path: Path, at_least: float = 0.0) -> AnnotationFile:
 def make_tag_annotations(
     path: Path, names: list[str], boxes: pd.DataFrame, categories: pd.DataFrame, rejections: list[Rejection]
 ) -> AnnotationFile:
-    """Returns tags of whole images (image, category, record) as annotations, with those that do not count."""
+    """Return tags of whole images (image, category, record) as annotations, with those that do not count."""
     return AnnotationFile(
         name=path.name,
         sha256=file_sha256(path)[0],
@@ -89,13 +89,13 @@ def make_tag_annotations(
 
 
 def list_tagged_images(names: list[str]) -> pd.DataFrame:
-    """Returns the images of an AnnotationFile by these names, of unknown size."""
+    """Return the images of an AnnotationFile by these names, of unknown size."""
     texts = pd.DataFrame({"id": names, "file_name": names, "licence": None, "source_url": None}, dtype="str")
     return texts.astype({"id": object}).assign(width=np.int32(0), height=np.int32(0))
 
 
 def read_unsure_tags(annotated: AnnotationFile, propose_from: float, at_least: float) -> DetectionFile:
-    """Reads the same file's tags with scores between the two as detections on whole images, of images and tags that
+    """Read the same file's tags with scores between the two as detections on whole images, of images and tags that
     others in it name surely."""
     tag_of = dict(zip(annotated.categories["name"], annotated.categories["id"], strict=True))
     known = set(annotated.images["id"])
@@ -110,7 +110,7 @@ def read_unsure_tags(annotated: AnnotationFile, propose_from: float, at_least: f
 
 
 def _read_all(path: Path) -> tuple[list[tuple[int, str, str, float, str]], str]:
-    """Returns line, image, tag, score from 0 to 1 (1 where none is given, nan for one that is none) and group of each
+    """Return line, image, tag, score from 0 to 1 (1 where none is given, nan for one that is none) and group of each
     tag, and the scale of the scores, "" without any."""
     rows = list(_iterate_tags(path))
     scored = [row[3] for row in rows if row[3] not in ("", None)]
@@ -120,7 +120,7 @@ def _read_all(path: Path) -> tuple[list[tuple[int, str, str, float, str]], str]:
 
 
 def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, Any, str]]:
-    """Yields line, image, tag, score as it is written, and group of each tag."""
+    """Yield line, image, tag, score as it is written, and group of each tag."""
     for place, row in iterate_rows(path, (), (*_IMAGE_NAMES, *_TAG_NAMES, *_GROUP_NAMES, *_SCORE_NAMES), objects=True):
         cells = {fold_name(name): value for name, value in row.items()}
         if not cells.keys() & {*_IMAGE_NAMES} or not cells.keys() & {*_TAG_NAMES}:

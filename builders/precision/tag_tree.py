@@ -30,7 +30,7 @@ _table_error = partial(UserError, "label table")
 
 
 def choose_article(word: str) -> str:
-    """Returns "an" before the sound of a vowel, else "a"."""
+    """Return "an" before the sound of a vowel, else "a"."""
     start = word.casefold()
     if start.startswith(_VOWELS):
         return "an"
@@ -51,11 +51,11 @@ class LabelConcept:
     kind: str = ""  # of a fact of files: person, city, year …
 
     def name(self, language: str) -> str:
-        """Returns the name in a language."""
+        """Return the name in a language."""
         return self.zh if language == "zh" else self.en
 
     def with_article(self) -> str:
-        """Returns the English name with its article."""
+        """Return the English name with its article."""
         return f"{self.article} {self.en}".strip()
 
 
@@ -72,12 +72,12 @@ class TagTree:
         return self.labels + self.nodes
 
     def edges(self) -> list[tuple[str, str]]:
-        """Returns all (parent, child) edges below the root."""
+        """Return all (parent, child) edges below the root."""
         return [(concept.parent, concept.key) for concept in self.concepts if concept.parent]
 
 
 def build_tag_tree(labels: pd.DataFrame, tree: pd.DataFrame | None, source: str) -> TagTree:
-    """Joins both tables (columns of strings). Raises UserError for the first faulty row."""
+    """Join both tables (columns of strings). Raises UserError for the first faulty row."""
     _require_columns(labels, LABEL_COLUMNS, f"{source}/labels.csv")
     nodes: list[LabelConcept] = []
     root = ""
@@ -105,7 +105,7 @@ def build_tag_tree(labels: pd.DataFrame, tree: pd.DataFrame | None, source: str)
 def build_tree_from_categories(
     categories: pd.DataFrame, supercategories: bool, words: Mapping[str, tuple[str, str]]
 ) -> TagTree:
-    """Builds the labels from the annotations: names only, unchanged; `words`: article and plural of words that are
+    """Build the labels from the annotations: names only, unchanged; `words`: article and plural of words that are
     known, casefolded; the article of other names is guessed. With `supercategories` each group of two or more labels
     becomes a node, unless a label has the same name. Spellings of the same text are one label. Raises UserError where
     two names only look the same."""
@@ -129,7 +129,7 @@ def build_tree_from_categories(
 
 
 def _find_grammar(name: str, words: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
-    """Returns article and plural of a name, by its last word where the whole is unknown: Plastic bottles."""
+    """Return article and plural of a name, by its last word where the whole is unknown: Plastic bottles."""
     first, _, last = name.rpartition(" ")
     if known := words.get(name.casefold()):
         return known
@@ -138,14 +138,14 @@ def _find_grammar(name: str, words: Mapping[str, tuple[str, str]]) -> tuple[str,
 
 
 def has_name(concept: LabelConcept) -> bool:
-    """Returns whether people would type the name of a label: one that a person wrote for it, or one from annotations
+    """Return whether people would type the name of a label: one that a person wrote for it, or one from annotations
     that is neither a code nor a word for what has no label."""
     is_from_annotations = concept.key == concept.zh == concept.en
     return not is_from_annotations or _NO_NAME.fullmatch(concept.key.strip()) is None
 
 
 def record_other_spellings(names: Iterable[str], ledger: Ledger) -> None:
-    """Records the category names that are the same text as another one and count as that, if there are any."""
+    """Record the category names that are the same text as another one and count as that, if there are any."""
     distinct, kept, others = set(names), dict[str, str](), list[Rejection]()
     for name, text in sorted(find_joined_names(distinct).items(), key=lambda pair: (pair[0] != pair[1], pair)):
         if kept.setdefault(text, name) != name:
@@ -157,13 +157,13 @@ def record_other_spellings(names: Iterable[str], ledger: Ledger) -> None:
 
 
 def detect_name_language(tree: TagTree) -> str:
-    """Returns the language of most names of a tree from annotations, zh or en."""
+    """Return the language of most names of a tree from annotations, zh or en."""
     chinese, english = (len(list_names_of_other_languages(tree, language)) for language in ("en", "zh"))
     return "zh" if chinese > english else "en"
 
 
 def list_names_of_other_languages(tree: TagTree, language: str) -> list[str]:
-    """Returns the names of a tree from annotations that are no names in the language: for en those with a Chinese
+    """Return the names of a tree from annotations that are no names in the language: for en those with a Chinese
     character; for zh English words, but not TV, LED or T恤."""
     names = [concept.key for concept in tree.concepts if not concept.kind]  # a person's name has one form
     if language == "zh":
@@ -172,12 +172,12 @@ def list_names_of_other_languages(tree: TagTree, language: str) -> list[str]:
 
 
 def has_chinese(name: str) -> bool:
-    """Returns whether it has a Chinese character."""
+    """Return whether it has a Chinese character."""
     return bool(_CHINESE.search(name))
 
 
 def _article(name: str) -> str:
-    """Guesses from the spelling: a plural, or a name in another script, has none."""
+    """Guesse from the spelling: a plural, or a name in another script, has none."""
     plural = name.endswith("s") and not name.endswith(("ss", "us", "is"))
     return "" if plural or not name[:1].isascii() else choose_article(name)
 
@@ -185,7 +185,7 @@ def _article(name: str) -> str:
 def match_categories(
     categories: pd.DataFrame, tree: TagTree, file: str, names_of_other_versions: dict[str, set[str]]
 ) -> list[int]:
-    """Returns the label position of each category, by stripped casefolded name, in whatever spelling of the same text.
+    """Return the label position of each category, by stripped casefolded name, in whatever spelling of the same text.
 
     Raises UserError for an unknown category; the error says if the file fits another version of the label set
     (`names_of_other_versions`) better.
@@ -239,7 +239,7 @@ def _check_names(tree: TagTree, source: str) -> None:
 
 
 def _check_alike(names: Iterable[str], source: str) -> None:
-    """Raises UserError for two names that nobody can tell apart: they would become two queries."""
+    """Raise UserError for two names that nobody can tell apart: they would become two queries."""
     if (alike := find_alike_names(names)) is not None:
         one, other = alike
         points = f"{describe_code_points(one, other)}; {describe_code_points(other, one)}"

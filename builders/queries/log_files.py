@@ -38,7 +38,7 @@ class LogLine(NamedTuple):
 
 
 def open_log(path: Path, columns: LogColumnOptions) -> tuple[str, list[str], Iterator[LogLine]]:
-    """Returns of a log by its suffix what separates its columns, what it was taken for, and its lines without a table's
+    """Return of a log by its suffix what separates its columns, what it was taken for, and its lines without a table's
     header. Raises UserError for a file that is none, of another format or encoding, or without the columns."""
     if not is_file(path):
         raise import_error(path, "is no file", "give the log as `queries` in the definition")
@@ -62,7 +62,7 @@ def open_log(path: Path, columns: LogColumnOptions) -> tuple[str, list[str], Ite
 
 
 def check_log(path: Path, columns: LogColumnOptions) -> str:
-    """Returns the log with its size and what it was taken for. Raises UserError where its first line cannot be read."""
+    """Return the log with its size and what it was taken for. Raises UserError where its first line cannot be read."""
     _, about, lines = open_log(path, columns)
     next(lines, None)
     return "; ".join(filter(None, [f"{path}, {path.stat().st_size / 1e6:,.1f} MB", *about]))
@@ -86,7 +86,7 @@ def _build_line(number: int, cells: dict[str, str]) -> LogLine:
 
 
 def _find_columns(path: Path, table: Table, columns: LogColumnOptions) -> tuple[dict[str, int], list[str]]:
-    """Returns the place of each column that is named in the options, or by a usual name, and the names of the others.
+    """Return the place of each column that is named in the options, or by a usual name, and the names of the others.
     Raises UserError, also where each text is there once and no column is known to be its number."""
     header = [cell.strip() for cell in table.columns]
     shown = [name for name in header if name and not find_private_kind(name)][:20]
@@ -116,7 +116,7 @@ def _find_columns(path: Path, table: Table, columns: LogColumnOptions) -> tuple[
 
 
 def _find_uncounted(table: Table, places: dict[str, int]) -> tuple[int, list[str]] | None:
-    """Returns a column of whole numbers, which fall, beside texts that differ from each other, and three of them."""
+    """Return a column of whole numbers, which fall, beside texts that differ from each other, and three of them."""
     head, form = table.head, column_profile.NumberForm(".", is_whole=True)
     texts = [row[places["text"]] for row in head]
     if len(texts) < _FEWEST or len(set(texts)) < len(texts):
@@ -131,7 +131,7 @@ def _find_uncounted(table: Table, places: dict[str, int]) -> tuple[int, list[str
 
 
 def _iterate_objects(lines: Iterator[Line], columns: LogColumnOptions) -> Iterator[LogLine]:
-    """Yields the objects, or bare texts, of JSON lines; each line has keys of its own."""
+    """Yield the objects, or bare texts, of JSON lines; each line has keys of its own."""
     wanted = {name: (given,) if given else _USUAL_NAMES[name] for name, given in columns.model_dump().items()}
     for number, text, problem in lines:
         if problem or not text.strip():

@@ -26,7 +26,7 @@ _REPEATED = re.compile(r"(.)\1{9,}|^(.{1,4}?)\2{7,}$")
 
 
 def find_unfinished(asked: Mapping[str, float]) -> set[str]:
-    """Returns the texts of a log, each with its searches, that were not finished: where most texts are the beginning of
+    """Return the texts of a log, each with its searches, that were not finished: where most texts are the beginning of
     another, those that were mostly typed on; and, beside Chinese ones, the letters of a Chinese keyboard."""
     texts, longer = sorted(asked), dict[str, float]()
     for text in texts:
@@ -42,14 +42,14 @@ def find_unfinished(asked: Mapping[str, float]) -> set[str]:
 
 
 def build_question_key(text: str) -> str:
-    """Returns what normalised texts of one question share: case, punctuation between and around words, and blanks
+    """Return what normalised texts of one question share: case, punctuation between and around words, and blanks
     beside Chinese or Japanese characters make no difference. "" has no content."""
     key = _INNER.sub(" ", text.casefold().strip(_EDGES)).strip()
     return key if key.isascii() else _BLANK_BESIDE_WIDE.sub("", key)
 
 
 def find_absurdity(text: str) -> str | None:
-    """Returns why a normalised text is no query: too_long, placeholder, is_path, no_content, encoded_text,
+    """Return why a normalised text is no query: too_long, placeholder, is_path, no_content, encoded_text,
     repeated_characters or control_characters; None for a usable one."""
     if len(text) > _LONGEST:
         return "too_long"

@@ -72,7 +72,7 @@ class SearchLog:
             self.id_ends.append(len(self.ids))
 
     def read_counts(self, log: str, delimiter: str) -> FloatArray:
-        """Returns the searches of each line, by the form in which all counts are written; a line whose count is none
+        """Return the searches of each line, by the form in which all counts are written; a line whose count is none
         has a problem. Raises UserError where they are written in two ways."""
         form = find_number_form("read log", log, self.count_texts, delimiter, is_whole=True)
         values = np.array([1.0 if text == "" else form.read(text) or 0.0 for text in self.count_texts])
@@ -83,7 +83,7 @@ class SearchLog:
         return searches
 
     def list_malformed(self) -> Iterator[tuple[str, str]]:
-        """Yields reason and line of those that cannot be read; of a count that is none, how it is written."""
+        """Yield reason and line of those that cannot be read; of a count that is none, how it is written."""
         texts = list(self.count_texts)
         for reason in set(_MALFORMED) & set(self.problems):
             for place in np.flatnonzero(np.frombuffer(self.codes, np.int32) == -1 - self.problems[reason]):
@@ -91,7 +91,7 @@ class SearchLog:
                 yield reason, f"line {self.numbers[place]}{shown}"
 
     def join_questions(self, searches: FloatArray, ledger: Ledger) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Returns the questions (query_id, text, language, topic, source_id, searches, and `item`: their first line),
+        """Return the questions (query_id, text, language, topic, source_id, searches, and `item`: their first line),
         and the ids of all their lines (query_id, source_id); records where each line went. `searches`: of each line."""
         keys = dict[str, int]()
         texts, reasons = list[str](), dict[str, int]()
@@ -126,7 +126,7 @@ class SearchLog:
         return questions, self._list_ids(lines["question"], ids)
 
     def _list_ids(self, question_of: pd.Series, query_ids: AnyArray) -> pd.DataFrame:
-        """Returns the different ids of the lines of each question. The texts stay in Arrow: a log has a million."""
+        """Return the different ids of the lines of each question. The texts stay in Arrow: a log has a million."""
         ends, data = pa.py_buffer(self.id_ends), pa.py_buffer(bytes(self.ids))
         texts = pa.LargeStringArray.from_buffers(len(self.codes), ends, data)
         pairs = pd.DataFrame(
@@ -138,7 +138,7 @@ class SearchLog:
         return pairs[(pairs["source_id"] != "").to_numpy()].drop_duplicates(ignore_index=True)
 
     def _check_all(self, searches: FloatArray) -> list[tuple[str, str, str]]:
-        """Returns of each spelling the normalised text, or the reason why it goes no further; and the key of its
+        """Return of each spelling the normalised text, or the reason why it goes no further; and the key of its
         question."""
         checked = [self._check(spelling) for spelling in self.spellings]
         codes = np.frombuffer(self.codes, np.int32) if self.codes else np.zeros(0, np.int32)
@@ -168,7 +168,7 @@ class SearchLog:
         return ("", reason, "") if reason else (text, "", key)
 
     def _describe(self, code: int, text: str) -> tuple[str, str | None, str, str | None]:
-        """Returns the text with its id, language and topic; an id or a topic that looks private is left out."""
+        """Return the text with its id, language and topic; an id or a topic that looks private is left out."""
         source_id, language, topic = self.details[code]
         language = language.lower() if len(language) <= _LONGEST_LANGUAGE and language.isascii() else ""
         if not language.replace("-", "").isalpha():
@@ -177,7 +177,7 @@ class SearchLog:
         return text, names[0], language, names[1]
 
     def _name_lines(self) -> AnyArray:
-        """Returns a name per line; zeros before the number keep the lines in order."""
+        """Return a name per line; zeros before the number keep the lines in order."""
         width = len(str(self.numbers[-1])) if self.numbers else 1
         return np.array([f"line {number:0{width}}" for number in self.numbers], dtype=object)
 
@@ -187,7 +187,7 @@ def _is_public_name(name: str) -> bool:
 
 
 def list_aliases(ids: pd.DataFrame, queries: pd.DataFrame) -> pd.DataFrame:
-    """Returns the ids of lines (query_id, source_id) that mean a query of the table beside its own `source_id`. One
+    """Return the ids of lines (query_id, source_id) that mean a query of the table beside its own `source_id`. One
     that looks private is left out."""
     shown = queries.set_index("query_id")["source_id"]
     drawn = ids[ids["query_id"].isin(queries["query_id"])].astype("str")
@@ -214,7 +214,7 @@ def _record_joined(lines: pd.DataFrame, first: pd.DataFrame, ids: AnyArray, ledg
 
 
 def assign_strata(queries: pd.DataFrame) -> AnyArray:
-    """Returns head, torso or tail per query (query_id, searches): by searches, of equal ones by id."""
+    """Return head, torso or tail per query (query_id, searches): by searches, of equal ones by id."""
     order = np.lexsort((queries["query_id"].to_numpy(dtype="U"), -queries["searches"].to_numpy()))
     searches = queries["searches"].to_numpy(dtype=np.float64)[order]
     before = np.cumsum(searches) - searches  # of the more frequent queries
@@ -225,7 +225,7 @@ def assign_strata(queries: pd.DataFrame) -> AnyArray:
 
 
 def draw_queries(queries: pd.DataFrame, count: int | None, seed: int) -> pd.DataFrame:
-    """Returns the drawn queries with `inclusion`, the probability that each had. Every stratum of the column `stratum`
+    """Return the drawn queries with `inclusion`, the probability that each had. Every stratum of the column `stratum`
     gives the same number; one with fewer queries gives all, and the others more. `count` None: all queries. A query's
     place in the draw does not depend on the others, so that a longer log keeps most of a draw."""
     if count is None:

@@ -18,7 +18,7 @@ from querytruth.sets.manifest_notes import LogStratum
 
 @step("read log")
 def read_log(definition: QueriesDefinition, ledger: Ledger) -> tuple[pd.DataFrame, pd.DataFrame, Input]:
-    """Returns the questions of the log, each with `stratum` and `searches`, the ids of their lines, and the record of
+    """Return the questions of the log, each with `stratum` and `searches`, the ids of their lines, and the record of
     the log. Raises UserError for a log that cannot be read, and for one without a query."""
     path, log = definition.queries, SearchLog(definition.quarantine)
     delimiter, about, lines = open_log(path, definition.columns)
@@ -45,7 +45,7 @@ def read_log(definition: QueriesDefinition, ledger: Ledger) -> tuple[pd.DataFram
 
 @step("draw queries")
 def draw_sample(questions: pd.DataFrame, definition: QueriesDefinition, ledger: Ledger) -> pd.DataFrame:
-    """Returns the rows of the queries table. The ledger names those that were not drawn by their lines alone."""
+    """Return the rows of the queries table. The ledger names those that were not drawn by their lines alone."""
     count = None if definition.sample is None else definition.sample.count
     drawn = draw_queries(questions, count, definition.seed)
     rest = questions.drop(drawn.index)
@@ -56,7 +56,7 @@ def draw_sample(questions: pd.DataFrame, definition: QueriesDefinition, ledger: 
 
 
 def summarize_strata(questions: pd.DataFrame, drawn: pd.DataFrame) -> list[LogStratum]:
-    """Returns per stratum its queries and searches in the log, and how many queries were drawn."""
+    """Return per stratum its queries and searches in the log, and how many queries were drawn."""
     rows: list[LogStratum] = []
     for name in (*STRATA, "all"):
         inside = questions[questions["stratum"] == name]

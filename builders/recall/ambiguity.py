@@ -44,7 +44,7 @@ def resolve_ambiguity(
     duplicates: pd.DataFrame | None = None,
     override_ids: frozenset[str] = frozenset(),
 ) -> ResolvedAmbiguity:
-    """Returns the tables after the policy, sorted by id. Raises ValueError for an unknown policy.
+    """Return the tables after the policy, sorted by id. Raises ValueError for an unknown policy.
 
     `merge` makes each confusable image above the threshold whose words agree with the query (`is_mergeable`) relevant
     (grade 1, judged by caption), with all images of its duplicate group; the others wait for people. It rejects a query
@@ -86,7 +86,7 @@ def resolve_ambiguity(
 
 
 def see_through_judge(confusables: ConfusableImages, judged: JudgedPairs) -> ConfusableImages:
-    """Returns the candidates with the probabilities of a judge, in the order of these; a pair is mergeable where it is
+    """Return the candidates with the probabilities of a judge, in the order of these; a pair is mergeable where it is
     sure."""
     pairs, seen = confusables.candidates, judged.pairs
     is_known = seen["chance"].notna().to_numpy()
@@ -101,7 +101,7 @@ def see_through_judge(confusables: ConfusableImages, judged: JudgedPairs) -> Con
 
 
 def count_ambiguous(queries: pd.DataFrame, ambiguous: frozenset[str]) -> dict[str, Any]:
-    """Returns the number of queries, and the number and share of the ambiguous ones."""
+    """Return the number of queries, and the number and share of the ambiguous ones."""
     count = int(queries["query_id"].isin(ambiguous).sum())
     share = round(count / len(queries), 4) if len(queries) else 0.0
     return {"queries": len(queries), "ambiguous": count, "share": share}
@@ -114,7 +114,7 @@ def build_recaption_requests(
     *,
     final_query_ids: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Returns a row per ambiguous query: query_id, text, rivals (the distinct captions of its confusable images, the
+    """Return a row per ambiguous query: query_id, text, rivals (the distinct captions of its confusable images, the
     highest score first; the description where an image has no caption). The queries `final_query_ids` are left out."""
     texts = dict(zip(queries["query_id"], queries["text"], strict=True))
     described = {} if descriptions is None else dict(zip(descriptions["image_id"], descriptions["text"], strict=True))
@@ -174,7 +174,7 @@ def _merged(
     *,
     unmerged_ids: frozenset[str],
 ) -> pd.DataFrame:
-    """Returns the judgments with one more for each unjudged confusable image; the queries `unmerged_ids` get none."""
+    """Return the judgments with one more for each unjudged confusable image; the queries `unmerged_ids` get none."""
     sure = confusables.table
     sure = sure[sure["is_mergeable"].to_numpy(dtype=bool)]
     sure = sure[sure["query_id"].isin(queries["query_id"]) & ~sure["query_id"].isin(unmerged_ids)]
@@ -190,7 +190,7 @@ def _merged(
 
 
 def _repeated(queries: pd.DataFrame, qrels: pd.DataFrame, override_ids: frozenset[str]) -> frozenset[str]:
-    """Returns all but the first of the queries with the same text and the same relevant images; never one of
+    """Return all but the first of the queries with the same text and the same relevant images; never one of
     `override_ids`, which come first."""
     relevant = qrels[qrels["relevance"] > 0].astype({"query_id": "object", "image_id": "object"})
     truth = relevant.sort_values("image_id").groupby("query_id")["image_id"].agg(tuple).to_dict()
@@ -204,7 +204,7 @@ def _repeated(queries: pd.DataFrame, qrels: pd.DataFrame, override_ids: frozense
 
 
 def _ambiguous_pairs(queries: pd.DataFrame, confusables: ConfusableImages, policy: str) -> pd.DataFrame:
-    """Returns the candidates of the queries; those that the policy resolves are left out."""
+    """Return the candidates of the queries; those that the policy resolves are left out."""
     pairs = confusables.candidates
     if policy != "review":
         is_open = pairs["score"] < confusables.min_score

@@ -50,7 +50,7 @@ class ConfusionContext:
 
     @step("find rivals")
     def find_confusable_images(self, queries: pd.DataFrame, qrels: pd.DataFrame) -> QueryConfusions:
-        """Returns the confusable images of every query."""
+        """Return the confusable images of every query."""
         confusable = confusable_images.find_confusable_images(
             queries,
             qrels,
@@ -72,7 +72,7 @@ def resolve_caption_ambiguity(
     chat_session: ChatSession,
     human_captions: CaptionOverrides,
 ) -> tuple[ResolvedAmbiguity, Ambiguity, JudgedPairs | None]:
-    """Returns the tables after the policy, the notes for the manifest, and what a judge said. Captions in
+    """Return the tables after the policy, the notes for the manifest, and what a judge said. Captions in
     `human_captions` are not asked about again."""
     wanted = context.models.definition.ambiguity
     initial = current_state = context.find_confusable_images(queries, qrels)
@@ -126,7 +126,7 @@ def recaption_ambiguous_queries(
     chat_session: ChatSession,
     human_captions: CaptionOverrides,
 ) -> tuple[QueryConfusions, dict[str, int]]:
-    """Runs one round of recaption: the model gets the image, its caption and those of its confusable images, and writes
+    """Run one round of recaption: the model gets the image, its caption and those of its confusable images, and writes
     a caption that distinguishes it."""
     again = build_recaption_requests(
         confusions.queries, confusions.confusable, context.descriptions, final_query_ids=human_captions.texts
@@ -183,7 +183,7 @@ def _examples(
     policy: str,
     human_captions: CaptionOverrides,
 ) -> Any:
-    """Yields ambiguous queries with their confusable images and their outcome, the highest scores first."""
+    """Yield ambiguous queries with their confusable images and their outcome, the highest scores first."""
     before = initial.queries.set_index("query_id")
     now = dict(zip(final_state.queries["query_id"], final_state.queries["text"], strict=True))
     kept = set(resolved.queries["query_id"])

@@ -55,27 +55,27 @@ _LEADING = "，,、：:；;。.!！ -—–"
 
 
 def mask_written_text(text: str, rules: CaptionCleaningRules) -> str:
-    """Returns the text without what is written in the image."""
+    """Return the text without what is written in the image."""
     return rules.written.sub(" ", _QUOTED.sub(" ", text.replace("’", "'")))
 
 
 def is_talk(text: str, rules: CaptionCleaningRules) -> bool:
-    """Returns whether the text thinks about the task, says that no image came, or reports an error of a service."""
+    """Return whether the text thinks about the task, says that no image came, or reports an error of a service."""
     return bool(rules.talk.search(mask_written_text(text, rules)))
 
 
 def is_address(text: str, rules: CaptionCleaningRules) -> bool:
-    """Returns whether the text speaks to a person, or of the writer."""
+    """Return whether the text speaks to a person, or of the writer."""
     return bool(rules.address.search(mask_written_text(text, rules)))
 
 
 def asks_for_question(prompt_template: str) -> bool:
-    """Returns whether a prompt asks for a question, as people put it to a search engine: such a query may say "you"."""
+    """Return whether a prompt asks for a question, as people put it to a search engine: such a query may say "you"."""
     return bool(_QUESTION.search(prompt_template))
 
 
 def has_markup(text: str, rules: CaptionCleaningRules) -> bool:
-    """Returns whether the text has tags, special tokens, JSON, code or coordinates."""
+    """Return whether the text has tags, special tokens, JSON, code or coordinates."""
     masked = mask_written_text(text, rules)
     return bool(_MARKUP.search(text) or _NUMBERS.search(masked) or _LABELLED_NUMBERS.search(masked))
 
@@ -100,7 +100,7 @@ def clean_caption(
     *,
     may_address: bool = False,
 ) -> CleanedCaption:
-    """Returns the caption in a reply: text of the reply, in the same order; of a numbered list, its first item.
+    """Return the caption in a reply: text of the reply, in the same order; of a numbered list, its first item.
 
     `finish_reason` stop: the end is trusted, unless it asks for more ("… 放在", "a man and a"), as after a cut. length:
     the caption ends with its last complete clause. Any other: a last sentence without an end is removed if an earlier
@@ -131,7 +131,7 @@ def clean_caption(
 
 
 def group_near_texts(texts: Sequence[str]) -> list[list[int]]:
-    """Returns the places of texts that say nearly the same: of the pairs of characters in both, four in five are in
+    """Return the places of texts that say nearly the same: of the pairs of characters in both, four in five are in
     each. A text is compared with the first of 64 groups; more different ones are not the few of a cache."""
     groups: dict[str, list[int]] = {}
     firsts: list[tuple[frozenset[str], list[int]]] = []
@@ -148,7 +148,7 @@ def group_near_texts(texts: Sequence[str]) -> list[list[int]]:
 
 
 def _read_answer(raw: str) -> str | None:
-    """Returns the answer in a reply, without reasoning, further turns and regions; None where it is reasoning alone."""
+    """Return the answer in a reply, without reasoning, further turns and regions; None where it is reasoning alone."""
     marked = read_answer(raw)
     labelled = read_labelled_answer(reply_markup.unwrap_object(marked.text)[: 5 * MAX_CAPTION_CHARS])
     if marked.is_only_reasoning or labelled.is_only_reasoning:
@@ -157,12 +157,12 @@ def _read_answer(raw: str) -> str | None:
 
 
 def measure_length(text: str, language: str) -> int:
-    """Returns the number of characters in Chinese, of words in English."""
+    """Return the number of characters in Chinese, of words in English."""
     return len(text) if language == "zh" else len(text.split())
 
 
 def _find_end(text: str, length: int, language: str) -> int:
-    """Returns the position after so many characters in Chinese, words in English."""
+    """Return the position after so many characters in Chinese, words in English."""
     if language == "zh":
         return length
     words = list(re.finditer(r"\S+", text))
@@ -209,7 +209,7 @@ def _clean_text(
 
 
 def _strip_openings_and_endings(text: str, rules: CaptionCleaningRules) -> tuple[str, tuple[str, ...]]:
-    """Applies all rules until the text no longer changes, since one rule may expose text for another."""
+    """Apply all rules until the text no longer changes, since one rule may expose text for another."""
     openings: list[str] = []
     before = None
     while text != before:
@@ -223,7 +223,7 @@ def _strip_openings_and_endings(text: str, rules: CaptionCleaningRules) -> tuple
 
 
 def _opening(text: str, rules: CaptionCleaningRules) -> str:
-    """Returns the longest opening whose removal leaves a complete sentence, or ''."""
+    """Return the longest opening whose removal leaves a complete sentence, or ''."""
     longest = ""
     for pattern in rules.openings:
         match = pattern.match(text)
@@ -235,7 +235,7 @@ def _opening(text: str, rules: CaptionCleaningRules) -> str:
 
 
 def _trim_broken_end(text: str, finish_reason: str, rules: LanguageCleaningRules) -> str:
-    """Returns the text up to its last complete clause if its end is broken; '' where no clause is complete."""
+    """Return the text up to its last complete clause if its end is broken; '' where no clause is complete."""
     if _ENDED.search(text):
         return text
     is_dangling = bool(rules.dangling.search(text))  # whatever the server says
@@ -248,7 +248,7 @@ def _trim_broken_end(text: str, finish_reason: str, rules: LanguageCleaningRules
 
 
 def _last_complete_clause(text: str, rules: LanguageCleaningRules, limit: int) -> str:
-    """Returns the text up to the last clause that is complete at a position; '' where none is."""
+    """Return the text up to the last clause that is complete at a position; '' where none is."""
     sentences = {match.end() for match in rules.sentence_end.finditer(text) if match.end() <= limit}
     clauses = [match.start() for match in rules.clause_end.finditer(text) if match.start() <= limit]
     ends = sorted([0, *sentences, *clauses])
@@ -264,7 +264,7 @@ def _last_complete_clause(text: str, rules: LanguageCleaningRules, limit: int) -
 
 
 def _too_little(text: str, trimmed: str, finish_reason: str, rules: LanguageCleaningRules) -> str:
-    """Returns the reason where the text has no words, or too few letters remain before the cut; else ''."""
+    """Return the reason where the text has no words, or too few letters remain before the cut; else ''."""
     if not reply_markup.has_words(text):
         return "cut_off" if finish_reason == "length" else "empty"
     return (
@@ -275,7 +275,7 @@ def _too_little(text: str, trimmed: str, finish_reason: str, rules: LanguageClea
 
 
 def _not_a_caption(text: str, prompt_template: str, rules: CaptionCleaningRules) -> str:
-    """Returns the reason why the text is no caption, or ''. Applies before and after the cleaning."""
+    """Return the reason why the text is no caption, or ''. Applies before and after the cleaning."""
     if reply_markup.has_repetition(text):
         return "repetition"
     if reply_markup.has_prompt_echo(text, prompt_template):

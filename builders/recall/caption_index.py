@@ -39,40 +39,40 @@ class AnswerIndex:
 
     @property
     def count(self) -> int:
-        """The number of answers."""
+        """Return the number of answers."""
         return int(self.captions.shape[0])
 
     @cached_property
     def caption_counts(self) -> RowIndices:
-        """The number of captions of each answer."""
+        """Return the number of captions of each answer."""
         counts: RowIndices = np.diff(self.captions.indptr)
         return counts
 
     def pair_keys(self, query: RowIndices, answer: RowIndices) -> RowIndices:
-        """Returns pairs of query and answer as single numbers."""
+        """Return pairs of query and answer as single numbers."""
         return query * self.count + answer
 
     def pairs_of_keys(self, keys: RowIndices) -> tuple[RowIndices, RowIndices]:
-        """Returns the query and the answer of each key."""
+        """Return the query and the answer of each key."""
         return np.divmod(keys, max(self.count, 1))
 
     @cached_property
     def own_answer(self) -> RowIndices:
-        """The first answer of each query, -1 where it has none."""
+        """Return the first answer of each query, -1 where it has none."""
         own = np.full(len(self.query_ids), -1)
         answer, query = self.captions.nonzero()
         own[query[::-1]] = answer[::-1]
         return own
 
     def representative_images(self) -> RowIndices:
-        """Returns the first image of each answer."""
+        """Return the first image of each answer."""
         return np.unique(self.answer, return_index=True)[1]
 
 
 def build_answer_index(
     queries: pd.DataFrame, qrels: pd.DataFrame, images: pd.DataFrame, duplicates: pd.DataFrame | None
 ) -> AnswerIndex:
-    """Returns the index, independent of the order of rows. Raises ValueError for a judgment of an unknown query or
+    """Return the index, independent of the order of rows. Raises ValueError for a judgment of an unknown query or
     image."""
     query_ids, query_rows = _sorted(queries["query_id"])
     image_ids, image_rows = _sorted(images["image_id"])
@@ -93,7 +93,7 @@ def build_answer_index(
 
 
 def group_images(images: pd.DataFrame, duplicates: pd.DataFrame | None) -> pd.Series:
-    """Returns the duplicate group of each image, or the image id where it has none."""
+    """Return the duplicate group of each image, or the image id where it has none."""
     group = images["duplicate_group"].astype("object")
     if duplicates is not None and len(duplicates):
         known = duplicates.drop_duplicates("image_id").set_index("image_id")["duplicate_group"]
@@ -116,7 +116,7 @@ def _places(names: pd.Series, ids: Texts) -> RowIndices:
 
 
 def _mark(rows: RowIndices, columns: RowIndices, shape: tuple[int, int]) -> csr_matrix:
-    """Returns a matrix with ones at these rows and columns."""
+    """Return a matrix with ones at these rows and columns."""
     return _ones(csr_matrix((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape))
 
 
@@ -157,7 +157,7 @@ class CaptionIndex:
         return values
 
     def measure_background(self) -> float:
-        """Returns how alike the words of unrelated images are: the mean cosine of two answers with captions by their
+        """Return how alike the words of unrelated images are: the mean cosine of two answers with captions by their
         words, of which rare ones weigh more; 1 for fewer than two."""
         weighted = self.answer_words.multiply(self.rarity).tocsr()
         lengths = norm(weighted, axis=1)
@@ -166,7 +166,7 @@ class CaptionIndex:
         return round(float((total @ total - count) / (count * (count - 1))), 4) if count > 1 else 1.0
 
     def find_covering(self, queries: RowIndices, most: int) -> RowIndices:
-        """Returns the keys of the unjudged pairs of each of the queries and the first `most` answers whose texts say
+        """Return the keys of the unjudged pairs of each of the queries and the first `most` answers whose texts say
         all of it."""
         judged, count = self._answers.judged_keys, self._answers.count
         keys: list[int] = []
@@ -178,7 +178,7 @@ class CaptionIndex:
         return np.array(keys, dtype=np.int64)
 
     def _find_all_words(self, query: int, judged: RowIndices) -> RowIndices:
-        """Returns the unjudged answers whose texts have all words of the query."""
+        """Return the unjudged answers whose texts have all words of the query."""
         lists = sorted((_columns(self._answers_of_word, word) for word in _columns(self._words, query)), key=len)
         left = np.setdiff1d(lists[0], judged) if lists else judged[:0]
         for other in lists[1:]:
@@ -198,7 +198,7 @@ class CaptionIndex:
         return say_all(known, parse_phrases(self._texts[query]))
 
     def find_closest_text(self, query: int, answer: int) -> tuple[str, int, list[str]]:
-        """Returns the text of the answer that lacks fewest of the query's words, the row of the query that it is the
+        """Return the text of the answer that lacks fewest of the query's words, the row of the query that it is the
         text of (-1: it is a description), and the query's words that no text of the answer has, in their order."""
         wanted, rows = set(_columns(self._words, query).tolist()), _columns(self._texts_of_answer, answer).tolist()
         lacking = [wanted.difference(_columns(self._words, row).tolist()) for row in rows]
@@ -208,7 +208,7 @@ class CaptionIndex:
         return self._texts[row] if rows else "", row if is_caption else -1, restore_words(self._texts[query], missing)
 
     def contradict(self, query: RowIndices, answer: RowIndices, *, with_descriptions: bool = False) -> BoolArray:
-        """Returns of which groups of values (n, groups) the query states one and the answer's captions only others."""
+        """Return of which groups of values (n, groups) the query states one and the answer's captions only others."""
         values = self._text_values if with_descriptions else self._caption_values
         asked, known = self._values[query][:, None], values[answer][:, None]
         groups = np.array(list(self.values.groups.values()))
@@ -216,7 +216,7 @@ class CaptionIndex:
         return contradicted
 
     def refute(self, query: RowIndices, answer: RowIndices) -> BoolArray:
-        """Returns whether (n,) all texts of the answer contradict the query, or lack a value of DISTINCTIVE groups that
+        """Return whether (n,) all texts of the answer contradict the query, or lack a value of DISTINCTIVE groups that
         it states."""
         distinctive = sum(self.values.groups[group] for group in DISTINCTIVE)
         is_lacking = (self._values[query] & ~self._text_values[answer] & distinctive) != 0
@@ -225,6 +225,6 @@ class CaptionIndex:
 
 
 def _columns(matrix: csr_matrix, row: int) -> RowIndices:
-    """Returns the columns of a row that are not zero."""
+    """Return the columns of a row that are not zero."""
     columns: RowIndices = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
     return columns

@@ -64,7 +64,7 @@ class CaptionCleaningRules:
 
 
 def parse_cleaning_rules(texts: Mapping[str, str], paths: Mapping[str, str] | None = None) -> CaptionCleaningRules:
-    """Returns the rules from the text of each language's file. Raises UserError with the file, its name or the path of
+    """Return the rules from the text of each language's file. Raises UserError with the file, its name or the path of
     one's own, and the pattern."""
     names = {language: f"{language}/cleaning.yaml" for language in texts} | dict(paths or {})
     parsed = {language: _LanguageFile(names[language], text) for language, text in sorted(texts.items())}
@@ -132,7 +132,7 @@ class _LanguageFile:
 
 
 def _any(patterns: list[str]) -> Pattern:
-    """Returns a pattern that matches where one of them does; without any, nowhere."""
+    """Return a pattern that matches where one of them does; without any, nowhere."""
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)", re.IGNORECASE)
 
 
@@ -147,15 +147,15 @@ class CaptionOverrides:
 
     @property
     def effective_ids(self) -> frozenset[str]:
-        """The query_ids of the overrides that are not stale: no ambiguity policy rejects these queries."""
+        """Return the query_ids of the overrides that are not stale: no ambiguity policy rejects these queries."""
         return frozenset(self.overrides.keys() - self.stale.keys())
 
     def reason(self, query_id: str) -> str | None:
-        """Returns the note of a human caption; None where the caption is the model's."""
+        """Return the note of a human caption; None where the caption is the model's."""
         return self.overrides[query_id].note if query_id in self.texts else None
 
     def decision_outcome(self, published: Collection[str]) -> DecisionOutcome:
-        """Returns which overrides the set follows; `published`: the query_ids of the set."""
+        """Return which overrides the set follows; `published`: the query_ids of the set."""
         unpublished = dict.fromkeys(self.effective_ids.difference(published), _NO_CAPTION)
         stale = dict(sorted({**self.stale, **unpublished}.items()))
         followed = [override for item, override in self.overrides.items() if item not in stale]
@@ -163,7 +163,7 @@ class CaptionOverrides:
 
 
 def select_caption_overrides(rows: pd.DataFrame, overrides: Mapping[str, Override]) -> CaptionOverrides:
-    """Returns the overrides of captions. `rows`: all requested captions (query_id, image_id, language, style). Of two
+    """Return the overrides of captions. `rows`: all requested captions (query_id, image_id, language, style). Of two
     equal human captions of one image, the one with the smaller query_id is effective."""
     about = {item: overrides[item] for item in sorted(overrides) if item.startswith("q_")}
     if not about:
@@ -189,18 +189,18 @@ def select_caption_overrides(rows: pd.DataFrame, overrides: Mapping[str, Overrid
 
 
 def caption_query_id(image_id: str, prompt: str, number: int) -> str:
-    """Returns the query_id of the `number`th caption (from 0) of a prompt (`language/style`)."""
+    """Return the query_id of the `number`th caption (from 0) of a prompt (`language/style`)."""
     return content_id("q", "recall", image_id, prompt, str(number))
 
 
 def caption_ledger_item(file_name: str, image_id: str, prompt: str, number: int) -> str:
-    """Returns the name of a caption in the ledger, such as "beach_01.jpg · zh/caption 2" (counted from 1; the first has
+    """Return the name of a caption in the ledger, such as "beach_01.jpg · zh/caption 2" (counted from 1; the first has
     no number). The image id replaces a missing file name."""
     return f"{file_name or image_id} · {prompt}" + (f" {number + 1}" if number else "")
 
 
 def load_recall_prompts(definition: RecallDefinition) -> list[prompts.PromptTemplate]:
-    """Returns the prompts that a build of a recall set asks, and the files of the cleaning rules. Raises UserError."""
+    """Return the prompts that a build of a recall set asks, and the files of the cleaning rules. Raises UserError."""
     own_files = definition.prompt_files
     templates = [load_prompt(name, own_files) for name in definition.captions.prompt]
     for language in definition.captions.languages:
@@ -212,14 +212,14 @@ def load_recall_prompts(definition: RecallDefinition) -> list[prompts.PromptTemp
 
 
 def load_recaption_prompt(language: str, own_files: Mapping[str, str]) -> prompts.PromptTemplate:
-    """Returns the prompt that asks again for a caption that fits several images."""
+    """Return the prompt that asks again for a caption that fits several images."""
     return load_prompt(f"{language}/recaption", own_files, like=f"{language}/recaption")
 
 
 def load_cleaning_rules(
     own_files: Mapping[_Language, str] = MappingProxyType({}),
 ) -> tuple[CaptionCleaningRules, list[prompts.PromptTemplate]]:
-    """Returns the cleaning rules of both languages, and the files that contain them: by language those of `own_files`,
+    """Return the cleaning rules of both languages, and the files that contain them: by language those of `own_files`,
     else the shipped ones. Raises UserError."""
     files = []
     for language in _LANGUAGES:

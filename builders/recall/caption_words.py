@@ -59,7 +59,7 @@ _NUMBERS = set("二两三四五六七八九十几") | _words("two thre four fiv 
 
 @lru_cache(maxsize=1 << 15)
 def parse_phrases(text: str) -> tuple[Phrase, ...]:
-    """Returns the phrases of a text, without small words, the number one, measure words and word endings."""
+    """Return the phrases of a text, without small words, the number one, measure words and word endings."""
     phrases: list[Phrase] = []
     words: list[str] = []
     plain = _PAIR.sub("", normalize_caption(text)).replace("by day", "daytime")
@@ -75,7 +75,7 @@ def parse_phrases(text: str) -> tuple[Phrase, ...]:
 
 
 def normalize_caption(text: str) -> str:
-    """Returns the text in one width and case."""
+    """Return the text in one width and case."""
     return unicodedata.normalize("NFKC", text).casefold()
 
 
@@ -86,19 +86,19 @@ def _split_chinese(run: str) -> list[Phrase]:
 
 @lru_cache(maxsize=1 << 16)
 def stem_word(word: str) -> str:
-    """Removes the endings -s, -ing, -ed and -e, and a doubled letter before them."""
+    """Remove the endings -s, -ing, -ed and -e, and a doubled letter before them."""
     word = _IRREGULAR.get(word, word)
     cut = _ENDING.sub("", word)
     return _DOUBLED.sub(r"\1", (cut if len(cut) > 2 else word).removesuffix("e") or word)
 
 
 def list_words(phrases: Iterable[Phrase]) -> list[str]:
-    """Returns the words of phrases: stems, and single Chinese characters."""
+    """Return the words of phrases: stems, and single Chinese characters."""
     return [word for phrase in phrases for word in phrase]
 
 
 def say_all(known: Collection[Phrase], wanted: Collection[Phrase]) -> bool:
-    """Returns whether each of the `wanted` phrases is part of a known one with the same head, and no number differs:
+    """Return whether each of the `wanted` phrases is part of a known one with the same head, and no number differs:
     "two birds" is not said by "four birds, two white birds"."""
     for phrase in wanted:
         about = [other for other in known if other[-1] == phrase[-1]]
@@ -108,13 +108,13 @@ def say_all(known: Collection[Phrase], wanted: Collection[Phrase]) -> bool:
 
 
 def _recounts(phrase: Phrase, other: Phrase) -> bool:
-    """Returns whether the numbers differ while `other` has no modifier that `phrase` lacks."""
+    """Return whether the numbers differ while `other` has no modifier that `phrase` lacks."""
     counts = [set(one) & _NUMBERS for one in (phrase, other)]
     return bool(counts[0] and counts[1] and counts[0] != counts[1]) and set(other) - counts[1] <= set(phrase)
 
 
 def restore_words(text: str, words: Collection[str]) -> list[str]:
-    """Returns the words of a text as they are written there and in their order: "white", not "whit"; Chinese characters
+    """Return the words of a text as they are written there and in their order: "white", not "whit"; Chinese characters
     that follow each other as one word."""
     found: list[str] = []
     for piece in _PIECE.findall(unicodedata.normalize("NFKC", text)):
@@ -142,7 +142,7 @@ class ValueReader:
                 bit <<= 1
 
     def read(self, text: str) -> int:
-        """Returns the bits of the values that a text states."""
+        """Return the bits of the values that a text states."""
         bits, plain = 0, normalize_caption(text)
         for word in re.findall("[a-z]+", plain):
             bits |= self._by_word.get(word, 0)

@@ -38,7 +38,7 @@ _NEAR_COLOURS, _NEAR_SHAPES = 30, 0.9
 
 
 def limit_caption_tokens(parameters: GenerationParameters, captions: CaptionOptions) -> GenerationParameters:
-    """Returns the parameters with the limits of the definition; else, for a model without limits of its own and in its
+    """Return the parameters with the limits of the definition; else, for a model without limits of its own and in its
     options, with those of the article, whose minimum is for the reference prompt alone (`min_tokens` None)."""
     min_tokens, max_tokens = captions.min_tokens, captions.max_tokens
     if chat.takes_caption_limits(captions.model) and "max_tokens" not in captions.options:
@@ -54,7 +54,7 @@ def limit_caption_tokens(parameters: GenerationParameters, captions: CaptionOpti
 
 
 def find_max_lengths(captions: CaptionOptions) -> dict[str, int]:
-    """Returns the most characters (zh) or words (en) of a caption by language; none for captions that people or another
+    """Return the most characters (zh) or words (en) of a caption by language; none for captions that people or another
     tool wrote, where the definition gives none."""
     if captions.max_length is not None:
         return dict.fromkeys(captions.languages, captions.max_length)
@@ -64,7 +64,7 @@ def find_max_lengths(captions: CaptionOptions) -> dict[str, int]:
 
 
 def list_caption_thresholds(captions: CaptionOptions) -> list[Threshold]:
-    """Returns the most characters or words of a caption as thresholds of the manifest."""
+    """Return the most characters or words of a caption as thresholds of the manifest."""
     if captions.max_length is not None:
         return [describe_threshold("captions.max_length", "at most", captions.max_length)]
     lengths = sorted(find_max_lengths(captions).items())
@@ -72,12 +72,12 @@ def list_caption_thresholds(captions: CaptionOptions) -> list[Threshold]:
 
 
 def load_caption_model(definition: RecallDefinition) -> chat.ChatModel:
-    """Returns the model that writes captions."""
+    """Return the model that writes captions."""
     return chat.load_chat_model(definition.captions.model, **definition.captions.options)
 
 
 def choose_caption_prompts(definition: RecallDefinition) -> RecallDefinition:
-    """Returns the definition with the prompt in the language of captions that were written beforehand, where it names
+    """Return the definition with the prompt in the language of captions that were written beforehand, where it names
     no prompt."""
     captions = definition.captions
     if "prompt" in captions.model_fields_set or not chat.has_written_answers(captions.model):
@@ -91,7 +91,7 @@ def choose_caption_prompts(definition: RecallDefinition) -> RecallDefinition:
 
 
 def load_description_model(definition: RecallDefinition) -> chat.ChatModel:
-    """Returns the model that writes descriptions: one of its own, or that of the captions."""
+    """Return the model that writes descriptions: one of its own, or that of the captions."""
     wanted = definition.descriptions
     if wanted is None or wanted.model is None:
         return load_caption_model(definition)
@@ -101,7 +101,7 @@ def load_description_model(definition: RecallDefinition) -> chat.ChatModel:
 def build_caption_requests(
     images: Sequence[ChatImage], definition: RecallDefinition
 ) -> tuple[pd.DataFrame, list[ChatRequest]]:
-    """Returns the requests, and a row for each (query_id, image_id, prompt, language, style, item)."""
+    """Return the requests, and a row for each (query_id, image_id, prompt, language, style, item)."""
     rows, requests = [], []
     for name in definition.captions.prompt:
         prompt = load_prompt(name, definition.prompt_files)
@@ -118,12 +118,12 @@ def build_caption_requests(
 def build_image_request(
     image: ChatImage, prompt: prompts.PromptTemplate, limits: GenerationParameters, number: int = 0
 ) -> ChatRequest:
-    """Returns the request that asks the prompt about one image."""
+    """Return the request that asks the prompt about one image."""
     return ChatRequest((chat.Message("user", prompt.text, (image,)),), limits, number=number, language=prompt.language)
 
 
 def choose_parameters(prompt: str, max_tokens: int | None = None) -> GenerationParameters:
-    """Returns the generation parameters of a prompt. The models' defaults suit the article's prompt; other texts may be
+    """Return the generation parameters of a prompt. The models' defaults suit the article's prompt; other texts may be
     shorter."""
     if prompt in (REFERENCE_CAPTION_PROMPT, "zh/recaption"):
         return GenerationParameters(max_tokens=max_tokens)
@@ -138,7 +138,7 @@ def caption_images(
     overrides: Mapping[str, Override],
     ledger: Ledger,
 ) -> tuple[pd.DataFrame, list[ChatAnswer], caption_rules.CaptionOverrides]:
-    """Asks about every image. Returns a row per request that has a reply, or a caption that a person wrote instead; the
+    """Ask about every image. Returns a row per request that has a reply, or a caption that a person wrote instead; the
     answers; and what people wrote. Requests that failed for good are rejected; those that may still be answered are
     pending."""
     rows, requests = build_caption_requests(images, definition)
@@ -158,7 +158,7 @@ def caption_images(
 
 
 def _make_fault_finder(definition: RecallDefinition) -> Callable[[ChatRequest, Reply], str]:
-    """Returns what says why a reply is no caption, by the rules of cleaning; '' for a caption. Raises UserError where
+    """Return what says why a reply is no caption, by the rules of cleaning; '' for a caption. Raises UserError where
     unlike images share replies."""
     rules, _ = caption_rules.load_cleaning_rules(definition.cleaning_files)
     max_lengths = find_max_lengths(definition.captions)
@@ -179,7 +179,7 @@ def _make_fault_finder(definition: RecallDefinition) -> Callable[[ChatRequest, R
 
 
 def _check_shared_replies(captions: Mapping[ChatImage, str], definition: RecallDefinition) -> None:
-    """Raises UserError where images that do not look alike share replies, as from a server that answers from another
+    """Raise UserError where images that do not look alike share replies, as from a server that answers from another
     image's cache: one reply serves a third of the images, or several, each for two and a tenth of the images, serve
     half. Two photos of one thing may well have one caption."""
     images, counts, text = list(captions), [0], ""
@@ -203,7 +203,7 @@ def _check_shared_replies(captions: Mapping[ChatImage, str], definition: RecallD
 
 
 def _count_unlike(images: Sequence[ChatImage]) -> int:
-    """Returns how many images remain where of those that look alike one stays."""
+    """Return how many images remain where of those that look alike one stays."""
     grids: list[FloatArray] = []
     for pixels in map_in_workers(run_pixels_job, [PixelsJob(str(one.path), _SIDE, one.sha256) for one in images]):
         if isinstance(pixels, np.ndarray):
@@ -235,7 +235,7 @@ def clean_captions(
     ledger: Ledger,
     images: Sequence[ChatImage] = (),
 ) -> tuple[pd.DataFrame, Captions]:
-    """Returns the rows that have a caption, as `text`, with `note` (why a person wrote it); and for the manifest what
+    """Return the rows that have a caption, as `text`, with `note` (why a person wrote it); and for the manifest what
     was rejected, what was stripped, and the frequent openings of captions that no rule changed. Raises UserError where
     a model gave one reply to `images` that do not look alike."""
     rules, _ = caption_rules.load_cleaning_rules(definition.cleaning_files)
@@ -283,8 +283,8 @@ def clean_captions(
 
 
 def _find_repeated_captions(texts: pd.DataFrame) -> pd.Series:
-    """Whether an image has the same caption already, in the order of the requests; captions that people wrote come
-    first."""
+    """Return whether an image has the same caption already, in the order of the requests; captions that people wrote
+    come first."""
     first = texts.assign(replied=texts["note"].isna()).sort_values("replied", kind="stable")
     again = first.duplicated(["image_id", "language", "style", "text"]) & (first["text"] != "")
     return again.reindex(texts.index)
@@ -304,7 +304,7 @@ def _openings(texts: pd.DataFrame, cleaned: list[caption_cleaning.CleanedCaption
 def frequent_openings(
     captions: Sequence[caption_cleaning.CleanedCaption], language: str, most: int = _MAX_OPENINGS
 ) -> list[CommonStart]:
-    """Returns the most frequent openings of the captions from which no opening was stripped (the first 4 characters in
+    """Return the most frequent openings of the captions from which no opening was stripped (the first 4 characters in
     Chinese, the first 3 casefolded words in English), with their share of these captions and an example."""
     untouched = [caption.text for caption in captions if caption.text and not caption.openings]
     starts: Counter[str] = Counter()
@@ -324,7 +324,7 @@ def frequent_openings(
 def describe_images(
     images: Sequence[ChatImage], definition: RecallDefinition, chat_session: ChatSession
 ) -> pd.DataFrame | None:
-    """Returns a description of each image (image_id, text) for finding confusable images; None where the definition has
+    """Return a description of each image (image_id, text) for finding confusable images; None where the definition has
     none."""
     wanted = definition.descriptions
     if wanted is None:

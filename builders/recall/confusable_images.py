@@ -72,7 +72,7 @@ def find_confusable_images(
     descriptions: pd.DataFrame | None = None,
     duplicates: pd.DataFrame | None = None,
 ) -> ConfusableImages:
-    """Returns the unjudged confusable images of every query with an own image, independent of the order of rows.
+    """Return the unjudged confusable images of every query with an own image, independent of the order of rows.
 
     `vectors`, `image_vectors`: of length one, a row for each query and each image. Captions are compared with captions
     of their own language. `descriptions` (image_id, text) describe images without being queries and lead to more
@@ -98,7 +98,7 @@ def find_confusable_images(
 def _choose_line(
     answers: AnswerIndex, captions: CaptionIndex, rules: ConfusableRules, language: str
 ) -> FittedLine | str:
-    """Returns the line of the language, or why there is none."""
+    """Return the line of the language, or why there is none."""
     line = choose_line(rules.lines, language, compares_spelling=rules.compares_spelling)
     if line is None:
         return f"nobody's judgments of captions in {language} were fitted to"
@@ -118,7 +118,7 @@ class _Search:
     line: FittedLine | str
 
     def find_tables(self) -> Iterator[pd.DataFrame]:
-        """Yields the confusable images of some queries at a time, with their `rank` for the query, from 0: one more
+        """Yield the confusable images of some queries at a time, with their `rank` for the query, from 0: one more
         than is listed, which shows that there are too many."""
         answers, rules = self.answers, self.rules
         for start in range(0, max(len(answers.query_ids), 1), _QUERIES_AT_ONCE):
@@ -135,7 +135,7 @@ class _Search:
             yield self._describe(query[kept], answer[kept], is_covered[kept], score[kept]).assign(rank=rank[is_kept])
 
     def _propose(self, queries: RowIndices) -> tuple[RowIndices, BoolArray]:
-        """Returns sorted keys of unjudged pairs of query and answer, and whether the texts of the answer say all."""
+        """Return sorted keys of unjudged pairs of query and answer, and whether the texts of the answer say all."""
         answers, rules = self.answers, self.rules
         count = max(NEAREST, 2 * rules.candidate_count) + 1
         covered = self.captions.find_covering(queries, count)
@@ -156,7 +156,7 @@ class _Search:
     def _describe(
         self, query: RowIndices, answer: RowIndices, is_covered: BoolArray, score: FloatArray
     ) -> pd.DataFrame:
-        """Returns a row per pair with CONFUSABLE_COLUMNS. The evidence names no number: the digest of a set does not
+        """Return a row per pair with CONFUSABLE_COLUMNS. The evidence names no number: the digest of a set does not
         rest on the last digits of a model's vectors."""
         answers, captions = self.answers, self.captions
         is_likely = score >= self.rules.min_score
@@ -187,7 +187,7 @@ class _Search:
 
 
 def _cut_to_listed(table: pd.DataFrame, rules: ConfusableRules, lines: dict[str, FittedLine | str]) -> ConfusableImages:
-    """Returns of each query the first `max_listed` images, and the candidates."""
+    """Return of each query the first `max_listed` images, and the candidates."""
     table = table.sort_values(["query_id", "rank"], ignore_index=True)
     is_sure, is_listed = table["score"] >= rules.min_score, table["rank"] < rules.max_listed
     is_candidate = table["rank"] < max(rules.max_listed, rules.candidate_count)

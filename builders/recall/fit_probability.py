@@ -46,11 +46,11 @@ class CentredVectors:
         self.spread = max(round(float(cosines.std()), 4), 1e-4) if cosines.size else 1.0
 
     def compare(self, left: RowIndices, right: RowIndices) -> FloatArray:
-        """Returns the cosine (n,) of each pair of rows, in units of the spread."""
+        """Return the cosine (n,) of each pair of rows, in units of the spread."""
         return pair_cosines(self.vectors, self.vectors, left, right) / self.spread
 
     def find_nearest(self, rows: RowIndices, count: int, threads: int) -> tuple[RowIndices, RowIndices]:
-        """Returns pairs of a place in `rows` and one of the `count` nearest rows that are not zero."""
+        """Return pairs of a place in `rows` and one of the `count` nearest rows that are not zero."""
         place, near = self._nearest.find(self.vectors[rows], count, threads)
         is_some = self._is_some[near]
         return place[is_some], near[is_some]
@@ -77,7 +77,7 @@ class PairFeatures:
         self.names = (*MEASURES, *(f"other_{group}" for group in captions.values.groups))
 
     def measure(self, query: RowIndices, answer: RowIndices) -> FloatArray:
-        """Returns the features (n, names), rounded to four decimals."""
+        """Return the features (n, names), rounded to four decimals."""
         own = self._answers.own_answer[query]
         wanted, rarity = self._captions.query_words[query], self._captions.rarity
         common = wanted.multiply(self._captions.answer_words[answer])
@@ -112,14 +112,14 @@ class FittedLine(StrictModel):
     reliability: list[dict[str, float]]
 
     def compute_probabilities(self, pairs: PairFeatures, query: RowIndices, answer: RowIndices) -> FloatArray:
-        """Returns the probability (n,) that each query fits the answer, rounded to four decimals."""
+        """Return the probability (n,) that each query fits the answer, rounded to four decimals."""
         features = pairs.measure(query, answer)
         log_odds = features @ np.array([self.weights[name] for name in pairs.names]) + self.intercept
         probabilities: FloatArray = (1 / (1 + np.exp(-log_odds.clip(-40, 40)))).round(4)
         return probabilities
 
     def explain_misfit(self, captions: CaptionIndex) -> str:
-        """Returns how captions differ from those that were fitted to; '' if they are alike enough."""
+        """Return how captions differ from those that were fitted to; '' if they are alike enough."""
         alike = captions.measure_background()
         if alike <= MOST_ALIKE * self.background:
             return ""
@@ -127,7 +127,7 @@ class FittedLine(StrictModel):
 
 
 def read_lines(path: Path = LINES_FILE) -> tuple[list[FittedLine], str]:
-    """Returns the lines of a file, and the file's sha256. Raises UserError where it cannot be read."""
+    """Return the lines of a file, and the file's sha256. Raises UserError where it cannot be read."""
     try:
         raw = path.read_bytes()
         return TypeAdapter(list[FittedLine]).validate_json(raw), hashlib.sha256(raw).hexdigest()
@@ -137,7 +137,7 @@ def read_lines(path: Path = LINES_FILE) -> tuple[list[FittedLine], str]:
 
 
 def choose_line(lines: Sequence[FittedLine], language: str, *, compares_spelling: bool) -> FittedLine | None:
-    """Returns the line of a language for embedders of that kind, or else for the other kind; None for a language
+    """Return the line of a language for embedders of that kind, or else for the other kind; None for a language
     without one."""
     of_language = [one for one in lines if one.language == language]
     return min(of_language, key=lambda one: one.compares_spelling != compares_spelling, default=None)

@@ -45,7 +45,7 @@ def cut_nested_tables(
     qrels: pd.DataFrame,
     waiting: pd.DataFrame | None = None,
 ) -> dict[int, NestedTables]:
-    """Returns the tables of each size, smallest first. `rank`: the rank of each row of `images` in the selection; the
+    """Return the tables of each size, smallest first. `rank`: the rank of each row of `images` in the selection; the
     gallery of size n has the first n images.
 
     A query is in every set whose gallery has an image relevant to it, or, of an edited text, an image that waits for a
@@ -83,13 +83,13 @@ def _cut(
 
 
 def _shrunk(qrels: pd.DataFrame) -> pd.DataFrame:
-    """Returns the judgments without unused categories, so that digests and sizes do not depend on larger sets."""
+    """Return the judgments without unused categories, so that digests and sizes do not depend on larger sets."""
     categories = [name for name in qrels.columns if isinstance(qrels[name].dtype, pd.CategoricalDtype)]
     return qrels.assign(**{name: qrels[name].cat.remove_unused_categories() for name in categories})
 
 
 def publish_nested_sets(definition: RecallDefinition, whole: BuildResult) -> list[BuildResult]:
-    """Cuts each size of the definition out of the published version, with people's decisions applied."""
+    """Cut each size of the definition out of the published version, with people's decisions applied."""
     if not definition.sizes:
         return []
     stored = set_files.read_set(whole.path)
@@ -110,7 +110,7 @@ def publish_nested_sets(definition: RecallDefinition, whole: BuildResult) -> lis
 
 @step("cut sizes")
 def build_nested_sets(definition: RecallDefinition, whole: StoredSet) -> dict[int, BuiltTables]:
-    """Returns per size the tables of its set."""
+    """Return per size the tables of its set."""
     tables = whole.tables
     rank = selection_ranks(tables.images, definition).to_numpy()
     candidates = tables.candidate_judgments
@@ -146,7 +146,7 @@ def _within(frame: pd.DataFrame, column: str, values: pd.Series) -> pd.DataFrame
 
 
 def rebuild_nested_set(definition: RecallDefinition, manifest: Manifest, out: Path) -> BuiltTables:
-    """Cuts the set of a manifest out of its parent once more."""
+    """Cut the set of a manifest out of its parent once more."""
     nested = manifest["notes"]["nested"]
     whole = set_files.read_set(set_files.find_set(str(contained_path(out, nested["of"], "rebuild"))))
     return build_nested_sets(definition.model_copy(update={"sizes": [nested["size"]]}), whole)[nested["size"]]

@@ -64,7 +64,7 @@ class RecallSelection:
 
     @property
     def image_ids(self) -> list[str]:
-        """The ids of all images shown, once, in the order of the page."""
+        """Return the ids of all images shown, once, in the order of the page."""
         shown = [one.image_id for one in self.images if one.image_id is not None]
         queries = [query for one in self.images for query in one.queries]
         shown += [name for query in queries for name in query.other_relevant[: self.max_other_relevant]]

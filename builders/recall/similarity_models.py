@@ -28,7 +28,7 @@ _SAMPLE_TEXTS = {"zh": "一只狗", "en": "a dog"}  # of the captions' languages
 
 
 def describe_lines(queries: pd.DataFrame, confusables: ConfusableImages) -> list[dict[str, Any]]:
-    """Returns per language: whether there is a fitted line or why not, what it was fitted to, its reliability on other
+    """Return per language: whether there is a fitted line or why not, what it was fitted to, its reliability on other
     pairs, and the number of pairs found."""
     language = confusables.table["query_id"].map(dict(zip(queries["query_id"], queries["language"], strict=True)))
     counts = language.value_counts().to_dict()
@@ -52,7 +52,7 @@ def _describe(language: str, line: FittedLine | str, found: int) -> dict[str, An
 
 @step("check models")
 def check_recall_models(definition: RecallDefinition, *, is_plan: bool = False) -> list[str]:
-    """Loads the embedders and looks for the keys of chat models. Returns the names of embedders that are not on this
+    """Load the embedders and looks for the keys of chat models. Returns the names of embedders that are not on this
     machine: a plan does not download them, a build does. Raises UserError for a missing key or library, a model that
     cannot be loaded, and a text embedder that does not know the language of the captions."""
     run, rules = current_run(), definition.ambiguity
@@ -89,14 +89,14 @@ class SimilarityModels:
     lines_sha256: str
 
     def encode_queries(self, queries: pd.DataFrame) -> Vectors:
-        """Returns the vectors of queries; those of a model are stored below the folder of sets."""
+        """Return the vectors of queries; those of a model are stored below the folder of sets."""
         if self.text_embedder.compares_spelling:  # in whole numbers: the same on every processor
             spelling: Vectors = self.text_embedder.encode_texts(queries["text"].tolist())
             return spelling
         return embed_texts(self.text_embedder, queries["text"].tolist(), self.definition.out.absolute() / ".vectors")
 
     def choose_rules(self) -> ConfusableRules:
-        """Returns the rules by which confusable images are found."""
+        """Return the rules by which confusable images are found."""
         wanted = self.definition.ambiguity
         return ConfusableRules(
             wanted.rivals,
@@ -109,7 +109,7 @@ class SimilarityModels:
         )
 
     def provenance(self) -> Provenance:
-        """Returns the embedders, the fitted lines, and the thresholds from which a caption counts as ambiguous."""
+        """Return the embedders, the fitted lines, and the thresholds from which a caption counts as ambiguous."""
         rules = self.definition.ambiguity
         embedders: list[tuple[str, Embedder]] = [("caption rivals", self.text_embedder)]
         if self.image_embedder is not None:
@@ -129,7 +129,7 @@ class SimilarityModels:
 def load_similarity_models(
     definition: RecallDefinition, queries: pd.DataFrame, images: Sequence[ChatImage]
 ) -> SimilarityModels:
-    """Loads the embedders that the definition names, and encodes the images. Raises UserError for a text embedder that
+    """Load the embedders that the definition names, and encodes the images. Raises UserError for a text embedder that
     does not cover the language of the captions."""
     rules, of_images, vectors = definition.ambiguity, None, None
     embedder = load_text_embedder(rules.text_embedder)

@@ -64,7 +64,7 @@ def load_published_gallery(definition: GallerySource) -> BuiltTables:
 
 
 def selection_ranks(images: pd.DataFrame, definition: RecallDefinition) -> pd.Series:
-    """Returns per row its rank in the gallery's selection; smaller sets hold the first ranks."""
+    """Return per row its rank in the gallery's selection; smaller sets hold the first ranks."""
     rules = definition.select
     chosen = selection.select_images(
         images, count=None, place_degrees=rules.place_degrees, time=rules.time, seed=definition.seed
@@ -74,7 +74,7 @@ def selection_ranks(images: pd.DataFrame, definition: RecallDefinition) -> pd.Se
 
 @step("write queries")
 def build_caption_queries(captions: pd.DataFrame, definition: RecallDefinition) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The queries and qrels tables: each caption is relevant to the image that it describes."""
+    """Return the queries and qrels tables: each caption is relevant to the image that it describes."""
     captions = captions.sort_values("query_id", ignore_index=True)
     queries = captions[["query_id", "text", "language", "style"]].assign(
         level=np.int8(1), labels=None, topic=None, source_image_id=captions["image_id"]
@@ -88,7 +88,7 @@ def build_caption_queries(captions: pd.DataFrame, definition: RecallDefinition) 
 
 
 def list_recall_prompts(definition: RecallDefinition) -> list[Prompt]:
-    """The prompts of all chat models, and the cleaning rules."""
+    """Return the prompts of all chat models, and the cleaning rules."""
     return [Prompt(name=template.name, sha256=template.sha256) for template in load_recall_prompts(definition)]
 
 
@@ -104,7 +104,7 @@ class _QuestionGroup(NamedTuple):
 
 
 def forecast_group(store: ReplyStore, group: _QuestionGroup, new: int) -> CallForecast:
-    """Returns what the questions without a stored answer cost; `new`: images that are not available yet."""
+    """Return what the questions without a stored answer cost; `new`: images that are not available yet."""
     if group.model.is_recorded:
         return forecast_calls(store, group.model, group.role, 0)
     stored = answer_requests(store, group.model, group.requests, offline=True)
@@ -140,7 +140,7 @@ def group_questions(definition: RecallDefinition, shown: list[ChatImage]) -> Ite
 
 
 def render_captions_page(stored: set_files.StoredSet) -> str:
-    """The page of a recall set, with its ambiguous captions."""
+    """Return the page of a recall set, with its ambiguous captions."""
     shown = select_recall(stored.tables, stored.manifest["notes"])
     small = set_thumbnails.make_set_thumbnails(stored, shown.image_ids)
     return render_recall_page(stored.tables, stored.manifest, small, lint_tables(stored.tables), shown)

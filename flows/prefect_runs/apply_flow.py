@@ -24,7 +24,7 @@ class ApplyParameters(BaseModel):
 
 
 def apply_run_name() -> str:
-    """The set and the scheduled time."""
+    """Return the set and the scheduled time."""
     parameters: ApplyParameters = flow_run.parameters["decisions"]
     return f"apply {parameters.of} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 

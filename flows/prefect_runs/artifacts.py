@@ -44,7 +44,7 @@ class _ServerPause:
 
 
 def artifact_key(*parts: str) -> str:
-    """An artifact's key from names: lower-case letters, digits and dashes."""
+    """Return an artifact's key from names: lower-case letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
 
 
@@ -199,7 +199,7 @@ def _show_images(name: str, result: BuildResult) -> None:
 
 
 def render_change_note(changes: version_difference.VersionDifference, before: str, after: str) -> str:
-    """Counts of added, removed and changed rows, the first queries of each, and whether figures are comparable."""
+    """Count of added, removed and changed rows, the first queries of each, and whether figures are comparable."""
     counts: dict[str, list[Any]] = {
         "queries added": changes.queries_added,
         "queries removed": changes.queries_removed,
@@ -227,7 +227,7 @@ def _listed(rows: list[Any]) -> list[str]:
 
 
 def _escape_markdown(text: str) -> str:
-    """The text of a query on one line, cut to a cell's length, without any mark-up."""
+    """Return the text of a query on one line, cut to a cell's length, without any mark-up."""
     text = " ".join(text.split())
     text = text[:_LONGEST] + ("…" if len(text) > _LONGEST else "")
     return "".join(f"\\{c}" if c in _MARKS else c for c in text)

@@ -128,7 +128,7 @@ def _show_stage(definition: GeneratedDefinition, result: stages.StageResult) -> 
 
 @cache
 def create_build_flow(kind: SetKind) -> Flow[Any, Any]:
-    """The Prefect flow that builds sets of this kind; its one parameter is the kind's `parameters`."""
+    """Return the Prefect flow that builds sets of this kind; its one parameter is the kind's `parameters`."""
 
     def run_build(build: Any) -> State[Any]:
         def work(definition: Any) -> State[Any]:

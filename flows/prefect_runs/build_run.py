@@ -61,12 +61,13 @@ class PrefectBuildRun(BuildRun):
 
 
 def deadline_after(hours: float | None) -> float | None:
-    """The time after so many hours, by the monotonic clock; None for None."""
+    """Return the time after so many hours, by the monotonic clock; None for None."""
     return None if hours is None else time.monotonic() + hours * 3600
 
 
 def _return_user_error(work: Callable[[], R]) -> R | State[Any]:
-    """The result of `work`, or a failed state for a UserError, without a traceback; a transient error is raised."""
+    """Return the result of `work`, or a failed state for a UserError, without a traceback; a transient error is
+    raised."""
     try:
         return work()
     except UserError as error:
@@ -76,7 +77,7 @@ def _return_user_error(work: Callable[[], R]) -> R | State[Any]:
 
 
 def _unwrap_result(done: Any) -> Any:
-    """The result of a task. Raises the error of a failed one."""
+    """Return the result of a task. Raises the error of a failed one."""
     if isinstance(done, State):
         done = done.result(raise_on_failure=False)
     if isinstance(done, BaseException):
@@ -93,7 +94,7 @@ def _should_retry(_task: Task[Any, Any], _run: TaskRun, state: State[Any]) -> bo
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """Whether the error or one of its causes may be gone a few seconds later."""
+    """Return whether the error or one of its causes may be gone a few seconds later."""
     while error is not None:
         if isinstance(error, ConnectionError | TimeoutError):
             return True

@@ -25,7 +25,7 @@ class EvaluationParameters(EvaluationRequest):
 
 
 def evaluation_run_name() -> str:
-    """The set and the scheduled time."""
+    """Return the set and the scheduled time."""
     evaluation: EvaluationParameters = flow_run.parameters["evaluation"]
     return f"evaluate {evaluation.of} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 

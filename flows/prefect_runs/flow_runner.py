@@ -58,7 +58,7 @@ class FilledTableForm(RunInput):
     allow_changed: bool = Field(False, description="Cells may differ that nobody was to change.")
 
     def to_filling(self) -> ReviewTableOptions:
-        """The options as the table's reader takes them."""
+        """Return the options as the table's reader takes them."""
         allow = ImportTolerances(self.allow_missing, self.allow_doubled, self.allow_unknown, self.allow_changed)
         return ReviewTableOptions(allow, self.encoding or None)
 
@@ -70,7 +70,7 @@ class JudgmentsGiven(RunInput):
 
 
 def is_deployed_run() -> bool:
-    """Whether the run can wait for a person: a one-off run ends instead, and prints the next command."""
+    """Return whether the run can wait for a person: a one-off run ends instead, and prints the next command."""
     return deployment.id is not None
 
 
@@ -83,7 +83,7 @@ def ask_person(question: type[InputForm], key: str, about: str) -> InputForm:
 
 
 def engine_hosts(runner: str) -> tuple[str, ...]:
-    """The hosts that a run by Prefect talks to: this machine, the cluster of the runner, and the server."""
+    """Return the hosts that a run by Prefect talks to: this machine, the cluster of the runner, and the server."""
     server = urlsplit(PREFECT_API_URL.value() or "").hostname
     return (*cluster_hosts(runner), *([server] if server else []))
 
@@ -100,7 +100,7 @@ def use_part_threads(count: int) -> Iterator[None]:
 
 
 def build_run_name() -> str:
-    """The names of the flow and the definition, and the scheduled time."""
+    """Return the names of the flow and the definition, and the scheduled time."""
     build: BuildRequest | CollectStage = flow_run.parameters["build"]
     return f"{flow_run.flow_name} {build.label} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 
@@ -176,7 +176,7 @@ def _build_with_approval(kind: SetKind, definition: SetDefinition) -> BuildResul
 
 
 def publish_state(result: BuildResult) -> State[Any]:
-    """The final state of what published a version, or found nothing new."""
+    """Return the final state of what published a version, or found nothing new."""
     counts, name = result.manifest["counts"], f"{result.manifest['name']}/v{result.version}"
     stored = "" if result.url is None else f"; stored as {result.url}"
     if not result.is_new:

@@ -36,7 +36,7 @@ class GateParameters(GateOptions):
 
 
 def gate_run_name() -> str:
-    """The set and the scheduled time."""
+    """Return the set and the scheduled time."""
     parameters: GateParameters = flow_run.parameters["gate"]
     return f"gate {parameters.of} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 

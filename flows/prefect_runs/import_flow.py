@@ -21,7 +21,7 @@ class ImportParameters(ImportRequest):
 
 
 def import_run_name() -> str:
-    """The set and the scheduled time."""
+    """Return the set and the scheduled time."""
     parameters: ImportParameters = flow_run.parameters["files"]
     return f"import {parameters.to.name} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 

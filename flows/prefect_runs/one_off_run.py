@@ -39,7 +39,7 @@ app = cyclopts.App(name="run", help="Run a flow here and now.", help_flags=["--h
 
 @contextmanager
 def use_own_server() -> Iterator[None]:
-    """Starts a server for this process where none is configured; it ends with the block, or with the process however
+    """Start a server for this process where none is configured; it ends with the block, or with the process however
     that ends. Raises UserError where it does not start."""
     with start_own_server() as wait_until_ready:
         wait_until_ready()
@@ -83,7 +83,7 @@ def start_own_server() -> Iterator[Callable[[], None]]:
 
 
 def _end_event_client() -> None:
-    """Ends Prefect's client of events, by names that Prefect does not document."""
+    """End Prefect's client of events, by names that Prefect does not document."""
     try:
         from prefect.events.worker import EventsWorker
 
@@ -121,7 +121,7 @@ def _wait_until_ready(port: int, server: "subprocess.Popen[bytes]") -> None:
 
 
 def _check_configured(api: str) -> None:
-    """Raises UserError where nothing answers there: Prefect would fail with a traceback."""
+    """Raise UserError where nothing answers there: Prefect would fail with a traceback."""
     try:
         requests.get(f"{api}/health", timeout=_ANSWER_SECONDS)
     except requests.RequestException as error:
@@ -140,7 +140,7 @@ def _serve(port: int, parent: int) -> None:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Ends this process when its parent is gone."""
+    """End this process when its parent is gone."""
     while os.getppid() == parent:
         time.sleep(_PARENT_CHECK_SECONDS)
     os._exit(1)
@@ -169,7 +169,7 @@ def run(
 
 
 def find_entrypoint(entrypoint: str) -> str:
-    """Returns flows/recall_set.py:recall_set as the module of this project where the file is not here: in a folder that
+    """Return flows/recall_set.py:recall_set as the module of this project where the file is not here: in a folder that
     `querytruth init prefect` made there is no `flows`."""
     path, colon, name = entrypoint.partition(":")
     if not colon or not path.endswith(".py") or Path(path).exists():
@@ -188,7 +188,7 @@ def run_and_print(flow: Flow[Any, Any], parameters: list[str]) -> None:
 
 
 def run_flow(flow: Flow[Any, Any], parameters: list[str]) -> str:
-    """The message of the completed run. Raises UserError for wrong parameters, and the error of a failed run."""
+    """Return the message of the completed run. Raises UserError for wrong parameters, and the error of a failed run."""
     given = parse_parameters(parameters)
     first, *more = flow.parameters.properties
     model = get_type_hints(flow.fn).get(first)
@@ -204,7 +204,7 @@ def run_flow(flow: Flow[Any, Any], parameters: list[str]) -> str:
 
 
 def parse_parameters(parameters: list[str]) -> dict[str, Any]:
-    """Returns the values, read as YAML, by key. Raises UserError for what is not key=value."""
+    """Return the values, read as YAML, by key. Raises UserError for what is not key=value."""
     given = {}
     for parameter in parameters:
         key, equals, text = parameter.partition("=")

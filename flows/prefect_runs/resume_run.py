@@ -38,7 +38,7 @@ def resume(
 
 
 def answer_run(wanted: str, answers: dict[str, Any]) -> str:
-    """Resumes the waiting run with the answers, and returns its name. Raises UserError."""
+    """Resume the waiting run with the answers, and returns its name. Raises UserError."""
     with get_client(sync_client=True) as client:
         waits = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PAUSED]))
         waiting = client.read_flow_runs(flow_run_filter=FlowRunFilter(state=waits))
@@ -51,7 +51,7 @@ def answer_run(wanted: str, answers: dict[str, Any]) -> str:
 
 
 def choose_waiting_run(waiting: list[FlowRun], wanted: str) -> FlowRun:
-    """Returns the run with the name or id; without one, the only one that waits. Raises UserError where none is it."""
+    """Return the run with the name or id; without one, the only one that waits. Raises UserError where none is it."""
     found = [one for one in waiting if not wanted or wanted in (one.name, str(one.id))]
     if len(found) == 1:
         return found[0]

@@ -23,7 +23,7 @@ class TrainingParameters(TrainingRequest):
 
 
 def train_run_name() -> str:
-    """The definition and the scheduled time."""
+    """Return the definition and the scheduled time."""
     parameters: TrainingParameters = flow_run.parameters["training"]
     return f"train {parameters.label} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 

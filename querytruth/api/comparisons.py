@@ -59,7 +59,7 @@ class Comparison:
 
     @property
     def texts(self) -> dict[str, str]:
-        """The texts of queries and the file names of images, by id; empty for bare judgments."""
+        """Return the texts of queries and the file names of images, by id; empty for bare judgments."""
         queries, images = self.judged_set.queries, self.judged_set.images
         if queries is None or images is None:
             return {}
@@ -67,7 +67,7 @@ class Comparison:
         return texts | dict(zip(images["image_id"], images["file_name"].fillna(""), strict=True))
 
     def __repr__(self) -> str:
-        """A line per pair and metric."""
+        """Return a line per pair and metric."""
         return "\n".join(
             f"{row.one} less {row.other}: {row.metric} {row.difference:+.4f} [{row.low:+.4f}, {row.high:+.4f}], "
             f"p {row.p_holm:.3f}"
@@ -80,7 +80,7 @@ class Comparison:
 
 
 def _as_runs(value: Any) -> Any:
-    """Runs by name, or several; one alone is a list of it."""
+    """Run by name, or several; one alone is a list of it."""
     return value if isinstance(value, Mapping | list | tuple) else [] if value is None else [value]
 
 

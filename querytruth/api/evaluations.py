@@ -52,12 +52,12 @@ class Evaluation:
 
     @property
     def per_query(self) -> pd.DataFrame:
-        """A row per query, a column per metric."""
+        """Return a row per query, a column per metric."""
         return self.result.per_query
 
     @property
     def slices(self) -> pd.DataFrame:
-        """The metrics by level, style, language, topic and length of the queries."""
+        """Return the metrics by level, style, language, topic and length of the queries."""
         return self.result.slices
 
     @property
@@ -74,7 +74,7 @@ class Evaluation:
 
     @property
     def ranked(self) -> pd.DataFrame:
-        """The first 20 results of each query with their relevance; -1 is unjudged."""
+        """Return the first 20 results of each query with their relevance; -1 is unjudged."""
         return self.result.ranked
 
     @property
@@ -83,7 +83,7 @@ class Evaluation:
         return self.result.warnings
 
     def __repr__(self) -> str:
-        """The system, the set and the first figures in one line."""
+        """Return the system, the set and the first figures in one line."""
         shown = ", ".join(f"{row.metric} {row.value:.3f}" for row in self.figures.head(4).itertuples())
         return f"<{_title(self.result)}: {shown}>"
 
@@ -112,7 +112,7 @@ def load_run(
 
 
 def _all_ids(judged: judged_sets.JudgedSet) -> tuple[Any, Any]:
-    """The ids of all queries and images of the set, also of near-duplicates, which `judged` lacks."""
+    """Return the ids of all queries and images of the set, also of near-duplicates, which `judged` lacks."""
     if judged.stored is None:
         return (), ()
     tables = set_files.read_set(judged.stored.path, ("queries", "images")).tables
@@ -142,7 +142,7 @@ class ProgramEvaluation(EvaluationRequest):
 
 
 def _load_system(request: ProgramEvaluation, judged: judged_sets.JudgedSet) -> EvaluatedSystem:
-    """The one system of the request, under its name."""
+    """Return the one system of the request, under its name."""
     name = request.name
     if request.search is not None:
         named = name or str(getattr(request.search, "__name__", "search"))

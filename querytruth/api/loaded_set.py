@@ -72,53 +72,53 @@ class LoadedSet:
 
     @functools.cached_property
     def stored(self) -> StoredSet:
-        """The version as the other parts of the library take it."""
+        """Return the version as the other parts of the library take it."""
         with published_files.image_roots(self._image_roots):
             return set_files.read_set(self.path)
 
     @property
     def name(self) -> str:
-        """The name and version, such as family-album/v2."""
+        """Return the name and version, such as family-album/v2."""
         return f"{self.manifest['name']}/v{self.manifest['version']}"
 
     @functools.cached_property
     def manifest(self) -> manifest.Manifest:
-        """The manifest: definition, inputs, models, prompts, thresholds, funnel, counts and digests."""
+        """Return the manifest: definition, inputs, models, prompts, thresholds, funnel, counts and digests."""
         return manifest.read_manifest(self.path)
 
     @property
     def tables(self) -> Tables:
-        """All tables of the set."""
+        """Return all tables of the set."""
         return self.stored.tables
 
     @property
     def queries(self) -> pd.DataFrame:
-        """A row per query: query_id, text, language, style, level, labels …"""
+        """Return a row per query: query_id, text, language, style, level, labels …"""
         return self.tables.queries
 
     @property
     def images(self) -> pd.DataFrame:
-        """A row per image: image_id, path, file_name, width, height, licence …"""
+        """Return a row per image: image_id, path, file_name, width, height, licence …"""
         return self.tables.images
 
     @property
     def qrels(self) -> pd.DataFrame:
-        """A row per judged pair: query_id, image_id, relevance, judged_by, evidence."""
+        """Return a row per judged pair: query_id, image_id, relevance, judged_by, evidence."""
         return self.tables.qrels
 
     @property
     def ledger(self) -> pd.DataFrame:
-        """A row per item that is not in the set: stage, kind, item, reason …"""
+        """Return a row per item that is not in the set: stage, kind, item, reason …"""
         return self.tables.ledger
 
     @property
     def funnel(self) -> pd.DataFrame:
-        """A row per stage of the build, with the numbers that entered and were accepted."""
+        """Return a row per stage of the build, with the numbers that entered and were accepted."""
         return pd.DataFrame(tabulate_funnel(self.manifest["funnel"]), columns=FUNNEL_COLUMNS)
 
     @property
     def card(self) -> str:
-        """The card of the set, as Markdown."""
+        """Return the card of the set, as Markdown."""
         noticed = published_files.describe_notice(self.path, self.manifest["content_digest"])
         return render_set_card(self.manifest, self.tables, [*describe_shortcuts(self.tables), *noticed])
 
@@ -290,31 +290,31 @@ class SetBuild:
 
     @property
     def path(self) -> Path:
-        """The folder of the version."""
+        """Return the folder of the version."""
         return self.result.path
 
     @property
     def is_new(self) -> bool:
-        """Whether a version was published."""
+        """Return whether a version was published."""
         return self.result.is_new
 
     @property
     def page(self) -> Path | None:
-        """The HTML page of the version, if it was written."""
+        """Return the HTML page of the version, if it was written."""
         return self.result.page
 
     @property
     def set(self) -> LoadedSet:
-        """The version, read from disk."""
+        """Return the version, read from disk."""
         return LoadedSet(self.path)
 
     @property
     def funnel(self) -> pd.DataFrame:
-        """A row per stage, with the numbers that entered and were accepted."""
+        """Return a row per stage, with the numbers that entered and were accepted."""
         return self.set.funnel
 
     def __repr__(self) -> str:
-        """Whether it was published, and the set in one line."""
+        """Return whether it was published, and the set in one line."""
         return f"{'published' if self.is_new else 'unchanged'}: {self.set!r}"
 
     def _repr_html_(self) -> str:

@@ -36,7 +36,7 @@ class AuditReport:
 
     @property
     def figures(self) -> pd.DataFrame:
-        """A row per system and metric: as the set judges (before), and corrected (value, low, high)."""
+        """Return a row per system and metric: as the set judges (before), and corrected (value, low, high)."""
         return pd.DataFrame(self.findings["figures"])
 
     @property
@@ -45,7 +45,7 @@ class AuditReport:
         return self.findings.get("certificate")
 
     def __repr__(self) -> str:
-        """The title, and a line per measure, or the certificate."""
+        """Return the title, and a line per measure, or the certificate."""
         if self.certificate is not None:
             return f"{self._title()}\n{describe_certificate(self.certificate)}"
         return f"{self._title()}\n{self.truth.to_string(index=False)}"

@@ -30,7 +30,7 @@ class QueryView:
     thumbnails: dict[str, bytes]
 
     def __repr__(self) -> str:
-        """The text of the query, and a line per image."""
+        """Return the text of the query, and a line per image."""
         rows = [f"  {row.relevance}  {row.file_name or row.image_id}" for row in self.judgments.head(24).itertuples()]
         count = "1 judged image" if len(self.judgments) == 1 else f"{len(self.judgments):,} judged images"
         return "\n".join([f"{self.query['text']}  ({count})", *rows])
@@ -52,12 +52,12 @@ class SetDifference:
 
     @property
     def comparability(self) -> str:
-        """A sentence on whether figures on both versions are comparable."""
+        """Return a sentence on whether figures on both versions are comparable."""
         return self.difference.comparability
 
     @property
     def changes(self) -> pd.DataFrame:
-        """A row per query, image or judgment that differs."""
+        """Return a row per query, image or judgment that differs."""
         rows = []
         for table in ("queries", "images", "judgments"):
             for change in ("added", "removed", "changed"):
@@ -68,7 +68,7 @@ class SetDifference:
         return pd.DataFrame(rows, columns=_CHANGE_COLUMNS)
 
     def __repr__(self) -> str:
-        """Numbers of changes, and the sentence on comparability."""
+        """Number of changes, and the sentence on comparability."""
         counts = self.changes.groupby(["table", "change"], sort=False).size()
         parts = [f"{count:,} {table} {change}" for (table, change), count in counts.items()]
         return f"{self.before} to {self.after}: {', '.join([*parts, self.comparability])}"
@@ -86,20 +86,20 @@ class SystemBoard:
 
     @property
     def systems(self) -> pd.DataFrame:
-        """A row per system: the ends of its rank interval, its figure with interval, and its latency in
+        """Return a row per system: the ends of its rank interval, its figure with interval, and its latency in
         milliseconds (p50, p95, p99; NaN where it is no live system)."""
         rows = [{**one, **(one["latency_ms"] or {})} for one in self.board["systems"]]
         return pd.DataFrame(rows).reindex(columns=[*_BOARD_COLUMNS, *_PERCENTILES])
 
     @property
     def slices(self) -> pd.DataFrame:
-        """A row per system, slice and value: queries, mean, low, high."""
+        """Return a row per system, slice and value: queries, mean, low, high."""
         rows = [{"name": one["name"], **row} for one in self.board["systems"] for row in one["slices"]]
         return pd.DataFrame(rows, columns=["name", "slice", "value", "queries", "mean", "low", "high"])
 
     @property
     def groups(self) -> list[list[str]]:
-        """The systems that the set cannot tell apart, group by group."""
+        """Return the systems that the set cannot tell apart, group by group."""
         return [list(names) for names in self.board["groups"]]
 
     @property
@@ -112,7 +112,7 @@ class SystemBoard:
         return write_leaderboard(self.board, Path(page), language)
 
     def __repr__(self) -> str:
-        """The title, and a line per system."""
+        """Return the title, and a line per system."""
         return f"{self._title()}\n{self.systems.to_string(index=False)}"
 
     def _repr_html_(self) -> str:

@@ -55,7 +55,7 @@ class AuditAnswers:
     ratings: dict[Pair, list[bool]]
 
     def relevant(self) -> pd.Series:
-        """Returns by query_id and image_id whether the pair is relevant."""
+        """Return by query_id and image_id whether the pair is relevant."""
         index = pd.MultiIndex.from_tuples(sorted(self.grades), names=PAIR)
         return pd.Series([self.grades[pair] > 0 for pair in index], index, dtype=bool)
 
@@ -63,7 +63,7 @@ class AuditAnswers:
 def collect_answers(
     audit_id: str, decisions: Iterable[QueryDecision], undetermined: Iterable[UndeterminedPair]
 ) -> AuditAnswers:
-    """Returns the answers to an audit from a set's log. A person's last answer counts. Of two people who differ in
+    """Return the answers to an audit from a set's log. A person's last answer counts. Of two people who differ in
     whether a pair is relevant, neither counts until a third person has answered; then the majority does."""
     graded = [one for one in effective(decisions) if one.view == AUDIT_VIEW and find_audit_id(one) == audit_id]
     unsure = [one for one in effective(undetermined) if find_audit_id(one) == audit_id]
@@ -93,7 +93,7 @@ def collect_answers(
 
 
 def read_judged_pairs(set_folder: Path, texts: Mapping[str, str]) -> dict[Pair, int]:
-    """Returns the grades that people gave pairs of a set, in audits and elsewhere, where the query reads as it did
+    """Return the grades that people gave pairs of a set, in audits and elsewhere, where the query reads as it did
     (`texts` by query id); without answers on which two people differ."""
     undetermined = decision_log.read_decisions(set_folder, UndeterminedPair)
     disputes = find_disputes(decision_log.read_decisions(set_folder, QueryDecision), undetermined)
@@ -106,7 +106,7 @@ def read_judged_pairs(set_folder: Path, texts: Mapping[str, str]) -> dict[Pair, 
 
 
 def _resolve(answers: Mapping[tuple[str, int], int | None]) -> int | None:
-    """The last grade on the side of the majority; None where nobody tells, or as many say yes as no."""
+    """Return the last grade on the side of the majority; None where nobody tells, or as many say yes as no."""
     known = [grade for grade in answers.values() if grade is not None]
     balance = count_majority(known)
     sided = [grade for grade in known if (grade > 0) == (balance > 0)]
@@ -123,7 +123,7 @@ def _first_two(answers: Mapping[tuple[str, int], int | None]) -> tuple[int, int]
 
 
 def median_seconds(decisions: Iterable[QueryDecision]) -> float | None:
-    """Returns the median time in which a person made a single judgment on the page after another decision; None of
+    """Return the median time in which a person made a single judgment on the page after another decision; None of
     fewer than ten. Longer than two minutes is a pause. An action that confirms several images at once, or a whole
     query, says nothing of the time for one: it only ends the time before it."""
     actions: dict[tuple[str, str], set[str | None]] = {}
@@ -144,7 +144,7 @@ def median_seconds(decisions: Iterable[QueryDecision]) -> float | None:
 def export_sample(
     sample: pd.DataFrame, texts: dict[str, str], names: dict[str, str], set_name: str, audit_id: str, grades: list[int]
 ) -> ReviewExport:
-    """Returns the pairs to judge: neither the set's grade, nor a judge's, nor a system, nor the stratum is shown.
+    """Return the pairs to judge: neither the set's grade, nor a judge's, nor a system, nor the stratum is shown.
     `texts`: by query id, `names`: file names by image id."""
     rows = sample.sort_values("order")[PAIR].assign(
         text=sample["query_id"].map(texts), image=sample["image_id"].map(names).fillna("")
@@ -155,7 +155,7 @@ def export_sample(
 def take_out_undetermined(
     edited: pd.DataFrame, audit_id: str, reviewer: str, at: str
 ) -> tuple[pd.DataFrame, list[UndeterminedPair]]:
-    """Returns a filled-in table without the answers that a person cannot tell, and those."""
+    """Return a filled-in table without the answers that a person cannot tell, and those."""
     if "decision" not in edited.columns:
         return edited, []
     answers = edited["decision"].str.strip().str.normalize("NFKC")
@@ -171,12 +171,12 @@ def take_out_undetermined(
 
 
 def mark_as_audit(decisions: list[QueryDecision], audit_id: str) -> list[QueryDecision]:
-    """Returns the decisions as answers to the audit."""
+    """Return the decisions as answers to the audit."""
     return [replace(decision, view=AUDIT_VIEW, source=audit_id) for decision in decisions]
 
 
 def load_audit(path: Path, name: str) -> tuple[StoredAudit, StoredSet]:
-    """Returns an audit of the set at `path` and the version that it is of. Raises UserError where that version is gone
+    """Return an audit of the set at `path` and the version that it is of. Raises UserError where that version is gone
     or has changed."""
     audit = read_audit(audit_folder(path.parent, name))
     known = audit.manifest["set"]
@@ -188,7 +188,7 @@ def load_audit(path: Path, name: str) -> tuple[StoredAudit, StoredSet]:
 
 
 def build_sample_export(audit: StoredAudit, stored: StoredSet) -> ReviewExport:
-    """Returns the sample as a table to fill in, the same at every call. Raises UserError for an audit until a goal."""
+    """Return the sample as a table to fill in, the same at every call. Raises UserError for an audit until a goal."""
     tables, manifest = stored.tables, stored.manifest
     if audit.manifest["unit"] == CARDS_UNIT:
         reason = "asks its cards one by one on the page, and has no table of them"
@@ -209,7 +209,7 @@ def build_sample_export(audit: StoredAudit, stored: StoredSet) -> ReviewExport:
 def import_sample(
     path: Path, name: str, file: Path, reviewer: str, options: ReviewTableOptions
 ) -> tuple[list[QueryDecision], list[UndeterminedPair], list[str]]:
-    """Returns the answers of a filled-in sample, those that the person could not tell, and the problems for which none
+    """Return the answers of a filled-in sample, those that the person could not tell, and the problems for which none
     is taken; stores nothing. Raises UserError for a file that is not the sample of this audit."""
     audit, stored = load_audit(path, name)
     audit_id = audit.manifest["audit_id"]
@@ -226,7 +226,7 @@ def import_sample(
 
 
 def take_answers(path: Path, decisions: list[QueryDecision], undetermined: list[UndeterminedPair]) -> int:
-    """Adds answers to the set's decision log, but none that is there already; returns the number of those that are."""
+    """Add answers to the set's decision log, but none that is there already; return the number of those that are."""
     stored: dict[Any, Any] = {
         replace(line, at=""): line
         for kind in (QueryDecision, UndeterminedPair)
@@ -240,7 +240,7 @@ def take_answers(path: Path, decisions: list[QueryDecision], undetermined: list[
 
 
 def read_answers(path: Path, audit: StoredAudit) -> AuditAnswers:
-    """Returns what people answered so far. Raises UserError for a damaged log."""
+    """Return what people answered so far. Raises UserError for a damaged log."""
     return collect_answers(
         audit.manifest["audit_id"],
         decision_log.read_decisions(path.parent, QueryDecision),
@@ -249,7 +249,7 @@ def read_answers(path: Path, audit: StoredAudit) -> AuditAnswers:
 
 
 def count_waiting(audit: StoredAudit, answers: AuditAnswers) -> int:
-    """Returns the number of drawn pairs that fewer people answered than the audit asks for."""
+    """Return the number of drawn pairs that fewer people answered than the audit asks for."""
     people = audit.manifest.get("people", 1)
     pairs = zip(audit.sample["query_id"], audit.sample["image_id"], strict=True)
     return sum(len(answers.reviewers.get(pair, ())) < people for pair in pairs)

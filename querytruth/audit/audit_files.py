@@ -151,7 +151,7 @@ class StoredAudit:
 
 
 def audit_folder(set_folder: Path, name: str) -> Path:
-    """Returns the folder of an audit of the set at `set_folder`; it may be missing. Raises UserError for a name that no
+    """Return the folder of an audit of the set at `set_folder`; it may be missing. Raises UserError for a name that no
     audit may have."""
     if not _NAME.fullmatch(name):
         raise UserError("name audit", name, "is no name for an audit", "use lower-case letters, digits, '.', '_', '-'")
@@ -159,7 +159,7 @@ def audit_folder(set_folder: Path, name: str) -> Path:
 
 
 def write_audit(folder: Path, manifest: AuditManifest, tables: dict[str, pd.DataFrame]) -> AuditManifest:
-    """Writes a new audit, whole or not at all; returns its manifest with files and digest. `tables`: pool, ranks and
+    """Write a new audit, whole or not at all; return its manifest with files and digest. `tables`: pool, ranks and
     sample. Raises UserError where it cannot be written."""
     staging = folder.with_name(f".start-{folder.name}")
     with translate_write_errors("start audit", folder):
@@ -177,7 +177,7 @@ def write_audit(folder: Path, manifest: AuditManifest, tables: dict[str, pd.Data
 
 
 def _write_tables(folder: Path, manifest: AuditManifest, tables: dict[str, pd.DataFrame]) -> AuditManifest:
-    """Writes the tables, then the manifest that names them; returns it."""
+    """Write the tables, then the manifest that names them; returns it."""
     files: dict[str, AuditTable] = {}
     for name in _TABLES:
         path = folder / f"{name}.parquet"
@@ -190,7 +190,7 @@ def _write_tables(folder: Path, manifest: AuditManifest, tables: dict[str, pd.Da
 
 
 def read_audit(folder: Path) -> StoredAudit:
-    """Reads an audit. Raises UserError where there is none, or where a file is not as it was written."""
+    """Read an audit. Raises UserError where there is none, or where a file is not as it was written."""
     manifest = read_audit_manifest(folder)
     tables = {}
     for name in _TABLES:
@@ -208,7 +208,7 @@ def read_audit(folder: Path) -> StoredAudit:
 
 
 def read_cards(folder: Path, *, lock: bool = True) -> pd.DataFrame:
-    """Returns the cards of an audit until a goal (the columns of a sample, and `forecast`), in the order in which they
+    """Return the cards of an audit until a goal (the columns of a sample, and `forecast`), in the order in which they
     were planned. Without `lock`, the caller holds it. Raises UserError for a damaged file."""
     path = contained_path(folder, CARDS_FILE, _STAGE)
     restore = "restore the file, or start another audit"
@@ -222,7 +222,7 @@ def read_cards(folder: Path, *, lock: bool = True) -> pd.DataFrame:
 
 @contextmanager
 def lock_cards(folder: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Holds the cards of an audit for this process, and yields what appends a round of them: it is on disk when that
+    """Hold the cards of an audit for this process, and yields what appends a round of them: it is on disk when that
     returns. Raises UserError where they cannot be written."""
     path = contained_path(folder, CARDS_FILE, "next cards")
     with translate_write_errors("next cards", path), durable_files.open_log(path, wait=True) as handle:
@@ -232,7 +232,7 @@ def lock_cards(folder: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 
 
 def read_claims(folder: Path) -> dict[str, list[Any]]:
-    """Returns by pair which reviewer has its card, and since when; nothing where that was not kept."""
+    """Return by pair which reviewer has its card, and since when; nothing where that was not kept."""
     try:
         return dict(parse_bounded_json(read_regular(folder / _CLAIMS_FILE)))
     except (OSError, ValueError, TypeError):
@@ -240,12 +240,12 @@ def read_claims(folder: Path) -> dict[str, list[Any]]:
 
 
 def write_claims(folder: Path, claims: dict[str, list[Any]]) -> None:
-    """Replaces the claims."""
+    """Replace the claims."""
     durable_files.write_atomically(folder / _CLAIMS_FILE, canonical_json(claims))
 
 
 def _find_wrong_column(table: pd.DataFrame, columns: dict[str, str]) -> str | None:
-    """Returns a column that is missing or of another type; None where all are there."""
+    """Return a column that is missing or of another type; None where all are there."""
     for name, kind in columns.items():
         if name not in table:
             return name
@@ -258,7 +258,7 @@ def _find_wrong_column(table: pd.DataFrame, columns: dict[str, str]) -> str | No
 
 
 def read_audit_manifest(folder: Path) -> AuditManifest:
-    """Reads the manifest of an audit. Raises UserError where there is none, or where it is not as it was written."""
+    """Read the manifest of an audit. Raises UserError where there is none, or where it is not as it was written."""
     path = contained_path(folder, _MANIFEST_FILE, _STAGE)
     if not path.is_file():
         known = ", ".join(list_audits(folder.parent.parent)) or "none yet"
@@ -278,12 +278,12 @@ def read_audit_manifest(folder: Path) -> AuditManifest:
 
 
 def list_audits(set_folder: Path) -> list[str]:
-    """Returns the names of the audits of the set at `set_folder`, sorted."""
+    """Return the names of the audits of the set at `set_folder`, sorted."""
     return sorted(file.parent.name for file in (set_folder / AUDITS_FOLDER).glob(f"[!.]*/{_MANIFEST_FILE}"))
 
 
 def write_audit_report(folder: Path, report: JsonRecord) -> Path:
-    """Replaces the report of an audit and returns its file. Raises UserError where it cannot be written."""
+    """Replace the report of an audit and returns its file. Raises UserError where it cannot be written."""
     path = contained_path(folder, REPORT_FILE, "write report")
     with translate_write_errors("write report", path):
         durable_files.write_atomically(path, canonical_json(report))

@@ -49,7 +49,7 @@ class BlindSpots:
 
 
 def find_blind_spots(answers: AnsweredQueries, images: pd.DataFrame) -> BlindSpots:
-    """Returns the blind spots of a run; `images` in the order of the truth, where they were looked at with the
+    """Return the blind spots of a run; `images` in the order of the truth, where they were looked at with the
     columns of QualityScores, NaN for the others."""
     ranked, place = answers.ranked, answers.place
     inside = place >= 0
@@ -73,7 +73,7 @@ def find_blind_spots(answers: AnsweredQueries, images: pd.DataFrame) -> BlindSpo
 
 
 def measure_gini(counts: RowIndices) -> float:
-    """Returns the Gini coefficient: 0 where all images are returned as often, 1 where one image alone is."""
+    """Return the Gini coefficient: 0 where all images are returned as often, 1 where one image alone is."""
     total, count = counts.sum(), len(counts)
     ordered = np.sort(counts)
     return (
@@ -84,7 +84,7 @@ def measure_gini(counts: RowIndices) -> float:
 def compare_kinds(
     name: str, images: pd.DataFrame, is_blind: BoolArray, of: BoolArray, cluster: RowIndices
 ) -> pd.DataFrame:
-    """Returns the kinds of images (KIND_COLUMNS) whose share of blind ones differs, of the images in `of`."""
+    """Return the kinds of images (KIND_COLUMNS) whose share of blind ones differs, of the images in `of`."""
     rows = []
     for kind, member, known in list_kinds(images):
         members = member[compared := of & known]
@@ -99,7 +99,7 @@ def compare_kinds(
 
 
 def list_kinds(images: pd.DataFrame) -> Iterator[tuple[str, BoolArray, BoolArray]]:
-    """Yields kinds of images with their members, and the images that are compared."""
+    """Yield kinds of images with their members, and the images that are compared."""
     everything = np.ones(len(images), dtype=bool)
     yield from ((kind, member, everything) for kind, member in _list_described_kinds(images))
     if "brightness" in images:
@@ -132,7 +132,7 @@ def _list_described_kinds(images: pd.DataFrame) -> Iterator[tuple[str, BoolArray
 
 
 def name_clusters(vectors: Vectors, centres: RowIndices) -> pd.Series:
-    """Returns the nearest centre of each vector, the first centres being rows of the vectors."""
+    """Return the nearest centre of each vector, the first centres being rows of the vectors."""
     blocks = np.array_split(vectors, 1 + len(vectors) // 4096)
     nearest = np.concatenate([(block @ vectors[centres].T).argmax(axis=1) for block in blocks])
     return pd.Series(nearest + 1).astype("str")
@@ -141,7 +141,7 @@ def name_clusters(vectors: Vectors, centres: RowIndices) -> pd.Series:
 def find_uncovered(
     images: pd.DataFrame, asked: BoolArray, clusters: pd.Series | None = None, first: RowIndices | None = None
 ) -> tuple[pd.DataFrame, BoolArray]:
-    """Returns the parts (PART_COLUMNS) that no query asks about, and the images in one of them (images,). `first`:
+    """Return the parts (PART_COLUMNS) that no query asks about, and the images in one of them (images,). `first`:
     the row of each query's first result; `queries` of a part counts those in it, for it may be asked about, unjudged.
 
     Of n relevant images spread at random none is in a part of share s with probability (1 - s)^n: a part counts where

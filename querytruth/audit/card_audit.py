@@ -35,7 +35,7 @@ class CardAudit:
         self.pool = PooledPairs.from_audit(pool, queries, images, audit.manifest["seed"], _OUTSIDE_CARDS)
 
     def answer(self, answers: AuditAnswers, cards: pd.DataFrame | None = None) -> AnsweredPool:
-        """Returns the bounds by these answers. Pairs of which people cannot tell count as not relevant; those on which
+        """Return the bounds by these answers. Pairs of which people cannot tell count as not relevant; those on which
         two people differ wait, of those that are judged again the first answer counts until the third."""
         waiting = set(answers.disputed) if self.people > 1 else set()
         known = {pair: ratings[0] for pair, ratings in answers.ratings.items() if pair not in waiting}
@@ -43,13 +43,13 @@ class CardAudit:
         return self.pool.find_cards(audit_files.read_cards(self.audit.path) if cards is None else cards, known)
 
     def certify(self, answers: AuditAnswers) -> JsonRecord:
-        """Returns what these answers certify, with how far people err once all wanted pairs are judged again;
+        """Return what these answers certify, with how far people err once all wanted pairs are judged again;
         `to_judge_again` of them wait."""
         stated = self.answer(answers).certify(self.goal, errors=self._bound_errors(answers))
         return stated | {"to_judge_again": len(self._list_again(answers))}
 
     def hand_out(self, answers: AuditAnswers, reviewer: str, count: int) -> list[tuple[str, str]]:
-        """Returns up to so many pairs for this person to judge: cards that nobody else has at the moment, of rounds
+        """Return up to so many pairs for this person to judge: cards that nobody else has at the moment, of rounds
         that are kept before. Once these certify the goal, pairs that are judged again, those of other people first;
         none once that is done, too. Raises UserError where cards cannot be written."""
         folder, now = self.audit.path, time.time()
@@ -79,7 +79,8 @@ class CardAudit:
         return free[:count]
 
     def _list_again(self, answers: AuditAnswers) -> list[tuple[str, str]]:
-        """The pairs that are to be judged again, or a third time: of one person's a part, of two people's all."""
+        """Return the pairs that are to be judged again, or a third time: of one person's a part, of two people's
+        all."""
         ratings = answers.ratings
         twice = [pair for pair, seen in ratings.items() if len(seen) > 1]
         chosen = (

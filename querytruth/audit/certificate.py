@@ -39,7 +39,7 @@ _LEAST_FORECAST = 0.25  # relevant pairs among all that are left: a forecast of 
 
 
 def divide_error(**sizes: int) -> dict[str, float]:
-    """Returns the chance of error of each bound (missing, wrong, outside), by the number of pairs that it is about, and
+    """Return the chance of error of each bound (missing, wrong, outside), by the number of pairs that it is about, and
     of all bounds on people's errors; together they are wrong with 5% at most."""
     used = {name: share for name, share in _SHARES.items() if name == "people" or sizes.get(name, 0)}
     return {name: (1 - CONFIDENCE) * share / sum(used.values()) for name, share in used.items()}
@@ -59,16 +59,16 @@ class CountBound:
 
     @property
     def left(self) -> int:
-        """The number of pairs that are not asked yet."""
+        """Return the number of pairs that are not asked yet."""
         return self.size - self.asked
 
     def add_chosen(self, asked: int, hits: int) -> None:
-        """Adds cards that were chosen by a rule; those that wait for an answer count as hits."""
+        """Add cards that were chosen by a rule; those that wait for an answer count as hits."""
         self.asked, self.found = self.asked + asked, self.found + hits
         self.at_most = min(self.at_most, self.found + self.left)
 
     def add_drawn(self, is_hit: bool, forecast: float) -> None:
-        """Adds the answer to a card that was drawn uniformly from those left; `forecast`: the probability of a hit as
+        """Add the answer to a card that was drawn uniformly from those left; `forecast`: the probability of a hit as
         it was stated before."""
         left, above = self.left, slice(self.found, self.at_most + 1)
         chance = np.minimum((self._counts[above] - self.found) / left, 1.0)
@@ -82,13 +82,13 @@ class CountBound:
         self.at_most = min(above.start + int(standing[-1]) if len(standing) else self.found, self.found + self.left)
 
     def lacking(self, count: RowIndices) -> FloatArray:
-        """Returns how much log-wealth the rejection of each of these hypotheses lacks, 0 where it is rejected."""
+        """Return how much log-wealth the rejection of each of these hypotheses lacks, 0 where it is rejected."""
         lacks = self._limit - self._log_wealth[np.clip(count, 0, self.size)]
         return np.where(count > self.at_most, 0.0, np.maximum(lacks, 0.0))
 
 
 def plan_cards(bound: CountBound, expected: FloatArray, recall: float, already: int = 0) -> tuple[int, float]:
-    """Returns how many of the most probable pairs to ask before the rest is drawn, and the cards until a share `recall`
+    """Return how many of the most probable pairs to ask before the rest is drawn, and the cards until a share `recall`
     of the hits is certified. `expected`: by pair that is left the probability of a hit, the highest first; `already`:
     hits beside these that the truth has.
 
@@ -113,7 +113,7 @@ def plan_cards(bound: CountBound, expected: FloatArray, recall: float, already: 
 
 
 def _count_draws(lacking: FloatArray, rest: FloatArray, null_hits: FloatArray, remaining: RowIndices) -> FloatArray:
-    """Returns how many draws from the remaining pairs, of which `rest` are hits, refute that there are `null_hits`: the
+    """Return how many draws from the remaining pairs, of which `rest` are hits, refute that there are `null_hits`: the
     log-wealth that is lacking, by the rate at which it grows. Draws without replacement empty the rest: x draws of n
     count as n log(n / (n - x)) with replacement."""
     truth, null = np.minimum(rest / remaining, 1.0), np.minimum(null_hits / remaining, 1.0)
@@ -124,7 +124,7 @@ def _count_draws(lacking: FloatArray, rest: FloatArray, null_hits: FloatArray, r
 
 
 def forecast_recall(bound: CountBound, expected: FloatArray, more: int, goal: float, already: int = 0) -> float:
-    """Returns the share of the hits that so many further cards are likely to certify on the way to the goal, in whole
+    """Return the share of the hits that so many further cards are likely to certify on the way to the goal, in whole
     percents: what is chosen comes first, and proves nothing of the rest before draws do."""
     chosen = min(more, plan_cards(bound, expected, goal, already)[0])
     found = bound.found + float(expected[:chosen].sum())
@@ -154,7 +154,7 @@ class RelevanceModel:
         self._precision = np.diag([0.25, *[1.0] * (len(prior) - 1)])
 
     def fit(self, asked: RowIndices, is_relevant: BoolArray) -> FloatArray:
-        """Returns the probability by pair, given the answers to the pairs at these rows."""
+        """Return the probability by pair, given the answers to the pairs at these rows."""
         rows, labels = self._rows[asked], is_relevant.astype(np.float64)
         for _ in range(_MOST_STEPS):
             shares = _logistic(rows @ self._weights)
@@ -176,7 +176,7 @@ class RelevanceModel:
         return _logistic(scores + np.clip(offsets, -2, 2)[self._queries])
 
     def _likelihood(self, rows: FloatArray, labels: FloatArray, weights: FloatArray) -> float:
-        """The log likelihood of the labels with the prior, which the fit makes as large as it can be."""
+        """Return the log likelihood of the labels with the prior, which the fit makes as large as it can be."""
         scores, shift = rows @ weights, weights - self._prior
         return float((labels * scores - np.logaddexp(0, scores)).sum() - shift @ self._precision @ shift / 2)
 

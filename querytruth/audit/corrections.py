@@ -28,7 +28,7 @@ CERTIFIED = (
 
 
 def find_corrections(path: Path, runs: Sequence[pd.DataFrame]) -> dict[str, list[JsonRecord]]:
-    """Returns what audits say of runs (query_id, image_id, rank) on the version at `path`: `corrected`, rows of
+    """Return what audits say of runs (query_id, image_id, rank) on the version at `path`: `corrected`, rows of
     CORRECTION_COLUMNS, and `truth`, how true the set's judgments are, by audit and measure, with the number of pairs
     that people answered. An audited system is the same one where both have the same first results, whatever its name.
     Raises UserError where no reported audit of this version has one of them."""
@@ -58,7 +58,7 @@ def find_corrections(path: Path, runs: Sequence[pd.DataFrame]) -> dict[str, list
 
 
 def _is_same(results: pd.DataFrame, run: pd.DataFrame) -> bool:
-    """Whether both return the same images, as far down as both go, for the queries that both have."""
+    """Return whether both return the same images, as far down as both go, for the queries that both have."""
     until = min(int(results["rank"].max()), int(run["rank"].max())) if len(run) else 0
     own = run.loc[run["rank"] <= until, _RESULT].astype({"query_id": "str", "image_id": "str"})
     audited = results[(results["rank"] <= until) & results["query_id"].isin(own["query_id"])]
@@ -69,7 +69,7 @@ def _is_same(results: pd.DataFrame, run: pd.DataFrame) -> bool:
 
 
 def certify_tables(stored: StoredSet, tables: Tables) -> tuple[Certificate | None, str]:
-    """Returns what an audit of this version certifies of the tables that are to follow it, the highest of several, for
+    """Return what an audit of this version certifies of the tables that are to follow it, the highest of several, for
     a manifest (without the content digest), and why none does ("" where there is one, or no such audit)."""
     found: list[Certificate] = []
     reason = ""

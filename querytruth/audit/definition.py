@@ -81,7 +81,7 @@ class AuditKeys(StrictModel):
 
     @property
     def goal(self) -> float | None:
-        """The share of the relevant pairs that is to be certified."""
+        """Return the share of the relevant pairs that is to be certified."""
         return None if self.until is None else float(self.until.partition("=")[2])
 
 

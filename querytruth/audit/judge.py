@@ -35,7 +35,7 @@ _MAX_TOKENS, _YES_TOKENS = 200, 4
 
 
 def parse_judge_reply(text: str, grades: Collection[int]) -> int | None:
-    """Returns the grade of a reply, or None where it gives none of the grades, or several."""
+    """Return the grade of a reply, or None where it gives none of the grades, or several."""
     answer = reply_markup.strip_reasoning(text[:_MAX_CHARACTERS])
     found = {grade for part in _OBJECT.findall(answer) if (grade := _grade_of_object(part)) is not None}
     found = found or {int(number) for number in _GRADE.findall(answer)}
@@ -43,7 +43,7 @@ def parse_judge_reply(text: str, grades: Collection[int]) -> int | None:
 
 
 def parse_judge_reason(text: str) -> str:
-    """Returns the sentence that a reply gives as its reason, "" where it gives none."""
+    """Return the sentence that a reply gives as its reason, "" where it gives none."""
     for part in _OBJECT.findall(reply_markup.strip_reasoning(text[:_MAX_CHARACTERS])):
         reason = _read_key(part, "reason")
         if isinstance(reason, str) and reason.strip():
@@ -66,7 +66,7 @@ def _grade_of_object(part: str) -> int | None:
 
 
 def _quote(query: str) -> str:
-    """Returns a query as JSON writes it: no text of it ends the quotation."""
+    """Return a query as JSON writes it: no text of it ends the quotation."""
     return json.dumps(query, ensure_ascii=False)
 
 
@@ -86,7 +86,7 @@ class JudgeQuestions:
         self._prompts = {language: load_prompt(f"{language}/{prompt}") for language in languages}
 
     def build(self, query: str, image: chat.ChatImage, number: int = 0) -> chat.ChatRequest:
-        """Returns the question whether the image fits the query; `number` distinguishes several askings."""
+        """Return the question whether the image fits the query; `number` distinguishes several askings."""
         own_text, language = self.queries[query]
         if self.form != "grade":
             asked = self._prompts[language].fill(query=_quote(own_text)) if self.form == "yes" else own_text
@@ -101,12 +101,12 @@ class JudgeQuestions:
         return chat.ChatRequest((chat.Message("user", question, (image,)),), limits, number=number, language=language)
 
     def build_all(self, pairs: Iterable[tuple[str, chat.ChatImage]]) -> list[chat.ChatRequest]:
-        """Returns the questions about these pairs: of each pair as many as it is sampled."""
+        """Return the questions about these pairs: of each pair as many as it is sampled."""
         numbers = range(max(self.samples, 1))
         return [self.build(query, image, number) for query, image in pairs for number in numbers]
 
     def read_scores(self, answers: Sequence[chat.ChatAnswer]) -> list[float | None]:
-        """Returns by pair what a judge answered as a number: its grade where it was asked for one, the share of yes
+        """Return by pair what a judge answered as a number: its grade where it was asked for one, the share of yes
         where it was sampled; None where it is none, or where half of the samples say neither yes nor no."""
         if not self.samples:
             return [self._read_score(one) for one in answers]
@@ -122,7 +122,7 @@ class JudgeQuestions:
         return parse_judge_reply(answer.text, self.grades) if self.form == "grade" else chat.read_score(answer.text)
 
     def describe_judge(self, judge: chat.ChatModel, render: object) -> JudgeRecord:
-        """Returns who judges with what: model, prompts, grades and size of the images (`render`), with a digest of
+        """Return who judges with what: model, prompts, grades and size of the images (`render`), with a digest of
         these."""
         name = "judge_yes" if self.form == "yes" else "judge"
         digests = {f"{language}/{name}": prompt.sha256 for language, prompt in self._prompts.items()}
@@ -146,12 +146,12 @@ class SetQuestions(JudgeQuestions):
         self.stored, self.images = stored, _find_images(stored, set(image_ids), form)
 
     def describe_judge(self, judge: chat.ChatModel, render: object = None) -> JudgeRecord:
-        """The same of the size of the set's images."""
+        """Return the same of the size of the set's images."""
         return super().describe_judge(judge, render or self.stored.manifest["notes"].get("render"))
 
 
 def open_judge_store(stored: StoredSet) -> reply_store.ReplyStore:
-    """Returns the reply store beside the set's versions."""
+    """Return the reply store beside the set's versions."""
     return reply_store.open_reply_store(stored.path.parent / "replies.sqlite")
 
 
@@ -186,7 +186,7 @@ class JudgeLabels:
 
 
 def choose_form(choice: JudgeOptions | None) -> JudgeForm:
-    """Returns what is asked of a judge. Raises UserError for samples of one that scores pairs."""
+    """Return what is asked of a judge. Raises UserError for samples of one that scores pairs."""
     if choice is None:
         return "grade"
     if not chat.takes_pairs(choice.model):
@@ -197,7 +197,7 @@ def choose_form(choice: JudgeOptions | None) -> JudgeForm:
 
 
 def load_judge(choice: JudgeOptions, pooled: PooledSet, runs: Sequence[Path]) -> chat.ChatModel:
-    """Returns the judge. Raises UserError for one that is a system of the audit: it would judge its own results."""
+    """Return the judge. Raises UserError for one that is a system of the audit: it would judge its own results."""
     names = set(pooled.systems)
     for run in runs:
         if (run / RESULT_FILE).is_file():
@@ -207,7 +207,7 @@ def load_judge(choice: JudgeOptions, pooled: PooledSet, runs: Sequence[Path]) ->
 
 
 def load_outside_judge(choice: JudgeOptions, names: Collection[str]) -> chat.ChatModel:
-    """Returns the judge. Raises UserError for one whose name or revision is among those of the systems."""
+    """Return the judge. Raises UserError for one whose name or revision is among those of the systems."""
     judge = chat.load_chat_model(choice.model, **choice.options)
     identity = {name.casefold() for name in (judge.identity.name, judge.identity.revision) if name}
     if not choice.allow_contestant and identity & {name.casefold() for name in names}:
@@ -217,7 +217,7 @@ def load_outside_judge(choice: JudgeOptions, names: Collection[str]) -> chat.Cha
 
 
 def count_judge_calls(judge: chat.ChatModel, pooled: PooledSet) -> int:
-    """Returns the number of questions that a start would ask: those without a stored reply."""
+    """Return the number of questions that a start would ask: those without a stored reply."""
     return cached_replies.answer_requests(
         open_judge_store(pooled.stored), judge, build_judge_requests(pooled), offline=True
     ).missing
@@ -225,7 +225,7 @@ def count_judge_calls(judge: chat.ChatModel, pooled: PooledSet) -> int:
 
 @step("judge pool")
 def judge_pool(judge: chat.ChatModel, pooled: PooledSet) -> JudgeLabels:
-    """Asks the judge about every pair of the pool; each reply is stored before it is read. Raises UserError where it
+    """Ask the judge about every pair of the pool; each reply is stored before it is read. Raises UserError where it
     gives no grade at all."""
     questions = _ask_about(pooled)
     requests, session = _list_requests(questions, pooled), ChatSession(open_judge_store(pooled.stored))
@@ -268,7 +268,7 @@ def _read_scores(
 
 
 def build_judge_requests(pooled: PooledSet) -> list[chat.ChatRequest]:
-    """Returns the requests about each pooled pair, in the pool's order. Raises UserError for an image that is not at
+    """Return the requests about each pooled pair, in the pool's order. Raises UserError for an image that is not at
     hand."""
     return _list_requests(_ask_about(pooled), pooled)
 

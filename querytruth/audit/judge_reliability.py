@@ -36,7 +36,7 @@ _GREY = 256  # pixels, of each side of the image that shows nothing
 
 
 def load_checked_judge(path: Path, choice: definition.JudgeOptions) -> ChatModel:
-    """Returns the judge to check. Raises UserError for a system of one of the set's audits."""
+    """Return the judge to check. Raises UserError for a system of one of the set's audits."""
     folder = path.parent
     audits = [
         audit_files.read_audit_manifest(audit_files.audit_folder(folder, name))
@@ -47,8 +47,8 @@ def load_checked_judge(path: Path, choice: definition.JudgeOptions) -> ChatModel
 
 @step("check judge")
 def check_judge(path: Path, judge: ChatModel, choice: definition.JudgeOptions) -> JsonRecord:
-    """Asks the judge about every pair of a set that people judged, with its image and, where it sees images, with a
-    grey one; returns how both agree with people. Every reply is stored before it is read. Raises UserError where people
+    """Ask the judge about every pair of a set that people judged, with its image and, where it sees images, with a
+    grey one; return how both agree with people. Every reply is stored before it is read. Raises UserError where people
     judged too few pairs, or the judge answers none."""
     stored, form = read_set(path), choose_form(choice)
     queries, images = stored.tables.queries, set(stored.tables.images["image_id"])
@@ -98,7 +98,7 @@ def _describe_scored(scores: FloatArray, people: RowIndices, queries: Sequence[s
 
 
 def weighted_kappa(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> float | None:
-    """Returns Cohen's kappa of two lists of categories with a weight per item; None where it is not defined."""
+    """Return Cohen's kappa of two lists of categories with a weight per item; None where it is not defined."""
     both = [np.asarray(one)[:, None] == np.union1d(people, judge) for one in (people, judge)]
     shares = [np.average(one, axis=0, weights=weights) for one in both]
     same, expected = np.average((both[0] & both[1]).any(axis=1), weights=weights), float(shares[0] @ shares[1])
@@ -106,7 +106,7 @@ def weighted_kappa(people: Sequence[int], judge: Sequence[int], weights: Sequenc
 
 
 def describe_agreement(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> JsonRecord:
-    """Returns the agreement of the judge's grades with people's, each pair weighted by 1 / its chance of being drawn:
+    """Return the agreement of the judge's grades with people's, each pair weighted by 1 / its chance of being drawn:
     kappa of grades and of relevant or not, beside the shares that each calls relevant; sensitivity and specificity with
     intervals; how often (of drawn pairs) each grade of people met each grade of the judge."""
     person, model, weight = (np.asarray(given) for given in (people, judge, weights))
@@ -125,7 +125,7 @@ def describe_agreement(people: Sequence[int], judge: Sequence[int], weights: Seq
 
 
 def calibrate_scores(scores: FloatArray, relevant: FloatArray, queries: Sequence[str]) -> FloatArray:
-    """Returns by pair the probability that it is relevant, from the answers to the pairs of other queries."""
+    """Return by pair the probability that it is relevant, from the answers to the pairs of other queries."""
     codes = np.unique(np.asarray(queries), return_inverse=True)[1]
     folds = np.random.default_rng(0).permutation(int(codes.max()) + 1)[codes] % _FOLDS
     found = np.empty(len(scores))
@@ -136,7 +136,7 @@ def calibrate_scores(scores: FloatArray, relevant: FloatArray, queries: Sequence
 
 
 def fit_curve(scores: FloatArray, relevant: FloatArray, wanted: FloatArray) -> FloatArray:
-    """Returns the probability of each wanted score, from pairs with scores that people answered: isotonic regression
+    """Return the probability of each wanted score, from pairs with scores that people answered: isotonic regression
     (Zadrozny and Elkan, "Transforming classifier scores into accurate multiclass probability estimates", KDD 2002).
 
     Its last step is often a handful of relevant pairs, which say 1 too easily: each step gets two more answers at the
@@ -155,7 +155,7 @@ def fit_curve(scores: FloatArray, relevant: FloatArray, wanted: FloatArray) -> F
 
 
 def describe_reliability(scores: FloatArray, relevant: FloatArray, queries: Sequence[str]) -> Reliability | None:
-    """Returns how far calibrated scores can be believed: by tenth of the pairs what they say and what people say, the
+    """Return how far calibrated scores can be believed: by tenth of the pairs what they say and what people say, the
     expected calibration error, and the area under the ROC curve of the scores; None below 30 answers, or where people
     say the same of all."""
     if len(scores) < FEWEST_CALIBRATED or not 0 < relevant.mean() < 1:
@@ -171,7 +171,7 @@ def describe_reliability(scores: FloatArray, relevant: FloatArray, queries: Sequ
 
 
 def rank_area(scores: FloatArray, relevant: FloatArray) -> float:
-    """Returns the chance that a relevant pair scores higher than another, ties counting half."""
+    """Return the chance that a relevant pair scores higher than another, ties counting half."""
     ranks, positives = pd.Series(scores).rank().to_numpy(), relevant.sum()
     return float(
         (ranks[relevant > 0].sum() - positives * (positives + 1) / 2) / (positives * (len(scores) - positives))

@@ -34,7 +34,7 @@ _SHARES = np.concatenate([[0.0], np.geomspace(1e-3, 0.5, 30), 1 - np.geomspace(0
 
 
 def choose_second_ratings(ratings: Mapping[Pair, Sequence[bool]], seed: int) -> list[Pair]:
-    """Returns the pairs that are judged again, a random part of those that the first look found and of those that it
+    """Return the pairs that are judged again, a random part of those that the first look found and of those that it
     refused: the same at each call, and never fewer with more answers."""
     drawn = sorted(ratings, key=lambda pair: stable_hash(str(seed), "again", *pair))
     return [
@@ -45,12 +45,12 @@ def choose_second_ratings(ratings: Mapping[Pair, Sequence[bool]], seed: int) -> 
 
 
 def count_needed_ratings(ratings: Sequence[bool]) -> int:
-    """Returns how many looks a pair takes that is judged again."""
+    """Return how many looks a pair takes that is judged again."""
     return 3 if len(ratings) > 1 and ratings[0] != ratings[1] else 2
 
 
 def bound_errors(ratings: Mapping[Pair, Sequence[bool]], alpha: float) -> ErrorBounds:
-    """Returns how far people err, by their ratings of each pair in order, where some have two or three. Three bounds,
+    """Return how far people err, by their ratings of each pair in order, where some have two or three. Three bounds,
     each wrong with the chance `alpha`: the share of pairs that they call relevant in the end and that are not, the
     relevant pairs that they refused for each other one, the chance of a slip; and the number of pairs rated again."""
     wrong, slip, miss = np.meshgrid(_SHARES, _RATES, _RATES, indexing="ij")
@@ -88,7 +88,7 @@ def _weigh(grid: FloatArray) -> FloatArray:
 
 
 def _bound_count(expected: FloatArray, chance: FloatArray, alpha: float) -> int:
-    """Returns the count that is exceeded with the chance `alpha`, of Poisson counts with these expectations, each of
+    """Return the count that is exceeded with the chance `alpha`, of Poisson counts with these expectations, each of
     which has a chance."""
     low, high = -1, int(expected.max() * 2) + 20
     while high - low > 1:  # at `high` the chance of more is at most alpha

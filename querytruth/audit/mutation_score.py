@@ -59,27 +59,27 @@ class AnsweredQueries:
     images: int
 
     def score(self, metric: Metric, rows: Rows | None = None) -> FloatArray:
-        """Returns the figure per query (queries,), of these rows or of the run itself."""
+        """Return the figure per query (queries,), of these rows or of the run itself."""
         ranked = self.ranked
         query, rank, grade = (ranked.query, ranked.rank, ranked.grade) if rows is None else rows
         hits = collect_hits(query, rank, grade, ranked.truth, ranked.truth.counts_by_level)
         return compute_metric_from_hits(hits, metric)
 
     def keep(self, kept: BoolArray) -> Rows:
-        """Returns these rows; the ranks close up."""
+        """Return these rows; the ranks close up."""
         query = self.ranked.query[kept]
         rank = np.arange(1, len(query) + 1) - np.searchsorted(query, np.arange(self.queries))[query]
         return query, rank, self.ranked.grade[kept]
 
 
 def read_answers(ranked: RankedRun) -> AnsweredQueries:
-    """Returns the answers of a ranked run."""
+    """Return the answers of a ranked run."""
     place = find_positions(ranked.truth.image_ids, ranked.image_ids).astype(np.int64)[ranked.image_code]
     return AnsweredQueries(ranked, place, len(ranked.truth.query_ids), len(ranked.truth.image_ids))
 
 
 def list_damages(images: pd.DataFrame, queries: pd.DataFrame, metric: Metric) -> list[Damage]:
-    """Returns the kinds that a set allows, from its images and queries in the order of the truth."""
+    """Return the kinds that a set allows, from its images and queries in the order of the truth."""
     found = [lose_images("random images missing", partial(draw_any, total=len(images)))]
     taken = images["taken_at"].astype("str").where(images["taken_at"].notna()).rank(method="first")
     orders = {"largest": images["width"].to_numpy(np.float64) * images["height"].to_numpy(np.float64)}
@@ -106,7 +106,7 @@ def list_damages(images: pd.DataFrame, queries: pd.DataFrame, metric: Metric) ->
 
 
 def name_parts(images: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
-    """Yields what divides a gallery, with the part of each image; at least two parts."""
+    """Yield what divides a gallery, with the part of each image; at least two parts."""
     names = images["file_name"].astype("str").fillna("")
     latitude, longitude = (np.floor(images[side].astype(np.float64)) for side in ("latitude", "longitude"))
     squares = latitude.map("{:+.0f}".format) + longitude.map("{:+.0f}".format)  # of one degree
@@ -123,7 +123,7 @@ def name_parts(images: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
 
 
 def lose_images(kind: str, draw: DrawShare, *, is_drawn: bool = True) -> Damage:
-    """Returns the damage that loses the images that are drawn."""
+    """Return the damage that loses the images that are drawn."""
 
     def plant(answers: AnsweredQueries, size: float, rng: Generator) -> Rows:
         return answers.keep(~np.append(draw(size, rng), False)[answers.place])
@@ -132,7 +132,7 @@ def lose_images(kind: str, draw: DrawShare, *, is_drawn: bool = True) -> Damage:
 
 
 def lose_queries(kind: str, draw: DrawShare) -> Damage:
-    """Returns the damage that loses all answers of the queries that are drawn."""
+    """Return the damage that loses all answers of the queries that are drawn."""
     return Damage(kind, lambda answers, size, rng: answers.keep(~draw(size, rng)[answers.ranked.query]))
 
 
@@ -143,7 +143,7 @@ def _make_stale(answers: AnsweredQueries, size: float, rng: Generator) -> Rows:
 
 
 def _shift_ids(answers: AnsweredQueries, size: float, rng: Generator) -> Rows:
-    """Gives a block of the index the ids of the next images: of four images with a block of two from the second one,
+    """Give a block of the index the ids of the next images: of four images with a block of two from the second one,
     results 0 1 2 3 become 0 2 3 3."""
     count, start = _count(answers.images, size), int(rng.integers(answers.images))
     place, ranked = answers.place, answers.ranked
@@ -183,27 +183,27 @@ def _count(total: int, size: float) -> int:
 
 
 def draw_any(size: float, rng: Generator, *, total: int) -> BoolArray:
-    """Draws a share of so many."""
+    """Draw a share of so many."""
     drawn = np.zeros(total, dtype=bool)
     drawn[rng.choice(total, _count(total, size), replace=False)] = True
     return drawn
 
 
 def draw_groups(size: float, rng: Generator, *, codes: RowIndices) -> BoolArray:
-    """Draws whole groups in a drawn order, and of the last one as many as are missing; -1, no group, is drawn last."""
+    """Draw whole groups in a drawn order, and of the last one as many as are missing; -1, no group, is drawn last."""
     position = np.append(rng.permutation(codes.max() + 1), codes.max() + 1)[codes]
     return draw_highest(size, rng, order=-position - rng.random(len(codes)))
 
 
 def draw_highest(size: float, _rng: Generator, *, order: FloatArray) -> BoolArray:
-    """Returns the share with the highest values."""
+    """Return the share with the highest values."""
     drawn = np.zeros(len(order), dtype=bool)
     drawn[np.argsort(-order, kind="stable")[: _count(len(order), size)]] = True
     return drawn
 
 
 def damage_vectors(texts: Vectors, images: Vectors) -> Iterator[tuple[str, Vectors, Vectors]]:
-    """Yields kinds of damaged vectors of queries and images, each whole."""
+    """Yield kinds of damaged vectors of queries and images, each whole."""
     step, half = float(np.abs(images).max()) / 127, images.shape[1] // 2
     yield "vectors as int8", texts, (np.rint(images / step) * step).astype(np.float32)
     yield "vectors as bits", _normalise(np.where(texts >= 0, 1, -1)), _normalise(np.where(images >= 0, 1, -1))
@@ -230,14 +230,14 @@ class DamageGate:
     draws: int
 
     def stops(self, differences: FloatArray) -> BoolArray:
-        """Returns whether it fails each candidate (draws,), from figures less the baseline's (queries, draws)."""
+        """Return whether it fails each candidate (draws,), from figures less the baseline's (queries, draws)."""
         not_worse, worse = find_p_values(differences, self.margin, self.clusters)
         stopped: BoolArray = (worse <= GATE_LEVEL) & (not_worse > GATE_LEVEL)
         return stopped
 
 
 def measure_kind(answers: AnsweredQueries, damage: Damage, gate: DamageGate) -> JsonRecord:
-    """Returns what the gate makes of a kind: `smallest`, the smallest size that is stopped in 80% of the draws, `low`
+    """Return what the gate makes of a kind: `smallest`, the smallest size that is stopped in 80% of the draws, `low`
     to `high` its 95% interval (None: larger than all sizes). At the stated size: `stopped`, the share of draws; `loss`
     of the figure; `changed`, the share of queries whose figure changed; `reason` why it is not caught, "" where it is,
     and `further` queries that would help; `false_alarms` of `resamples`."""
@@ -258,7 +258,7 @@ def measure_kind(answers: AnsweredQueries, damage: Damage, gate: DamageGate) -> 
 
 
 def measure_whole(kind: str, other: RankedRun, answers: AnsweredQueries, gate: DamageGate) -> JsonRecord:
-    """Returns the same for a damage without a size, from the run of the damaged system."""
+    """Return the same for a damage without a size, from the run of the damaged system."""
     damage = Damage(kind, lambda _answers, _size, _rng: (other.query, other.rank, other.grade), is_drawn=False)
     found = _describe(answers, damage, WHOLE, _draw_differences(answers, damage, gate, WHOLE), gate)
     return {**found, **dict.fromkeys(("smallest", "low", "high"), None if found["reason"] else WHOLE)}
@@ -300,7 +300,7 @@ def _describe(
 
 
 def _count_false_alarms(damage: Damage, differences: FloatArray, gate: DamageGate) -> int:
-    """Exchanges both systems in half of the clusters, at random: neither is better then."""
+    """Exchange both systems in half of the clusters, at random: neither is better then."""
     rng = np.random.default_rng(stable_hash("exchange", damage.kind))
     queries = np.arange(len(differences)) if gate.clusters is None else pd.factorize(gate.clusters)[0]
     signs = rng.choice([-1.0, 1.0], (int(queries.max()) + 1, gate.draws))[queries]
@@ -308,7 +308,7 @@ def _count_false_alarms(damage: Damage, differences: FloatArray, gate: DamageGat
 
 
 def summarize_kinds(kinds: Sequence[JsonRecord]) -> JsonRecord:
-    """Returns the mutation score: kinds, caught ones, and the share of false alarms with its upper 95% bound."""
+    """Return the mutation score: kinds, caught ones, and the share of false alarms with its upper 95% bound."""
     alarms, resamples = (sum(one[name] for one in kinds) for name in ("false_alarms", "resamples"))
     rates = {"false_alarms": alarms / resamples, "false_alarms_at_most": bound_proportion(alarms, resamples)}
     return {"kinds": len(kinds), "caught": sum(not one["reason"] for one in kinds), "resamples": resamples} | rates

@@ -75,7 +75,7 @@ class PooledPairs:
         self.sizes = {"missing": len(pairs) - marked, "wrong": marked, "outside": outside_size}
 
     def _describe(self) -> tuple[FloatArray, list[float]]:
-        """The features of all pairs, standardised, and the weights to start from."""
+        """Return the features of all pairs, standardised, and the weights to start from."""
         best = self.pairs["best_rank"].to_numpy(dtype=np.float64)
         grades = self.pairs.get("score", self.pairs["judge"]).to_numpy(dtype=np.float64)
         is_graded = ~np.isnan(grades) & (("score" in self.pairs) | (grades != NO_LABEL))
@@ -90,18 +90,18 @@ class PooledPairs:
     def from_audit(
         cls, pool: AuditPool, query_ids: Sequence[str], image_ids: Sequence[str], seed: int, outside_count: int
     ) -> PooledPairs:
-        """Returns the pool of an audit of these queries and images; so many pairs outside it can be drawn."""
+        """Return the pool of an audit of these queries and images; so many pairs outside it can be drawn."""
         returned = pool.ranks.groupby(PAIR)["system"].nunique() / max(pool.ranks["system"].nunique(), 1)
         shares = returned.reindex(pd.MultiIndex.from_frame(pool.pairs[PAIR])).fillna(0.0).to_numpy(dtype=np.float64)
         outside = draw_outside(pool, query_ids, image_ids, outside_count, seed)
         return cls(pool.pairs, shares, outside, pool.outside_size, len(query_ids), seed)
 
     def draw(self, rows: RowIndices, count: int) -> RowIndices:
-        """Returns a uniform draw of these rows, the same at each call."""
+        """Return a uniform draw of these rows, the same at each call."""
         return rows[np.argsort(self._hashes[rows], kind="stable")[:count]]
 
     def find_cards(self, cards: pd.DataFrame, answers: Mapping[tuple[str, str], bool]) -> AnsweredPool:
-        """Returns the pool with its cards (CARD_COLUMNS), in the order in which they were planned, and the answers: by
+        """Return the pool with its cards (CARD_COLUMNS), in the order in which they were planned, and the answers: by
         query_id and image_id whether the pair is relevant; a card without one waits."""
         pairs = list(zip(cards["query_id"], cards["image_id"], strict=True))
         known_pairs, asked = (pd.MultiIndex.from_frame(table[PAIR].astype("str")) for table in (self.pairs, cards))
@@ -111,7 +111,7 @@ class PooledPairs:
         return AnsweredPool(self, rows, kinds, cards["forecast"].to_numpy(dtype=np.float64), known)
 
     def name_cards(self, planned: PlannedCards, before: int, asked_outside: int) -> pd.DataFrame:
-        """Returns planned cards as a table (CARD_COLUMNS), after so many earlier ones. `order` is that in which they
+        """Return planned cards as a table (CARD_COLUMNS), after so many earlier ones. `order` is that in which they
         are shown, which does not tell why one is asked."""
         inside = planned.rows >= 0
         rest = self.outside[PAIR].iloc[asked_outside : asked_outside + int((~inside).sum())]
@@ -176,7 +176,7 @@ class AnsweredPool:
 
     @property
     def recall(self) -> float:
-        """The share of the pool's relevant pairs that the truth has, at least; 1 where there are none."""
+        """Return the share of the pool's relevant pairs that the truth has, at least; 1 where there are none."""
         most = self.kept + self.missing.at_most
         return (self.kept + self.found) / most if most else 1.0
 
@@ -192,7 +192,7 @@ class AnsweredPool:
         return self.wrong.at_most - wrong, self.missing.at_most - self.found
 
     def judge_pairs(self) -> RowIndices:
-        """Returns by pair of the pool 1 where a person found it relevant, 0 where not, 2 where the truth has it and
+        """Return by pair of the pool 1 where a person found it relevant, 0 where not, 2 where the truth has it and
         nobody judged it, -1 for the others."""
         known = np.where(self.pool.is_marked, 2, -1)
         is_known = ~self.is_waiting & (self.rows >= 0)
@@ -200,7 +200,7 @@ class AnsweredPool:
         return np.asarray(known, dtype=np.int64)
 
     def estimate_relevant(self) -> float | None:
-        """Returns the number of relevant pairs that the truth lacked, without bias however cards were chosen: at each
+        """Return the number of relevant pairs that the truth lacked, without bias however cards were chosen: at each
         draw, those found before and the answer times the pairs left is a fair estimate."""
         is_own = self.is_own & ~self.is_waiting
         relevant, is_drawn = self.is_relevant[is_own], self.kinds[is_own] == _DRAWN
@@ -211,7 +211,7 @@ class AnsweredPool:
         return float(np.average((before + left * relevant)[is_drawn], weights=1 / left[is_drawn]))
 
     def predict(self) -> tuple[FloatArray, BoolArray]:
-        """Returns by pair of the pool the probability that it is relevant, and whether it was not handed out."""
+        """Return by pair of the pool the probability that it is relevant, and whether it was not handed out."""
         pool, inside = self.pool, self.rows >= 0
         is_free = np.ones(len(pool.pairs), dtype=bool)
         is_free[self.rows[inside]] = False
@@ -227,7 +227,7 @@ class AnsweredPool:
         return float((2 + weights @ self.is_relevant[is_drawn]) / (2 + weights @ self.forecasts[is_drawn]))
 
     def certify(self, goal: float, errors: ErrorBounds | None = None) -> JsonRecord:
-        """Returns the certificate: what holds, with 95% confidence and at every look, of the truth with these answers,
+        """Return the certificate: what holds, with 95% confidence and at every look, of the truth with these answers,
         and what 100 more cards would give. `errors`: how far people err; None: the answers are taken as right. The goal
         is reached by what people found, whatever they missed."""
         chances, is_free = self.predict()
@@ -269,7 +269,7 @@ class AnsweredPool:
         }
 
     def plan_round(self, goal: float) -> PlannedCards:
-        """Returns the next cards, none once the goal is certified: the chosen ones first, since the draws are from what
+        """Return the next cards, none once the goal is certified: the chosen ones first, since the draws are from what
         these leave. A draw is the next by hash of those that were not handed out: uniform, and the same again."""
         asked = 0 if self.recall >= goal else min(max(_ROUND, len(self.rows) // 50), _LARGEST_ROUND)
         chances, is_free = self.predict()
@@ -308,5 +308,5 @@ class AnsweredPool:
 
 
 def _divide(part: float, whole: float) -> float:
-    """The share of a whole; of nothing all of it is there."""
+    """Return the share of a whole; of nothing all of it is there."""
     return part / whole if whole else 1.0

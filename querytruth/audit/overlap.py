@@ -64,7 +64,7 @@ class OverlapResult:
 
 
 def find_overlap(stored: StoredSet, against: Sequence[str], out: Path) -> OverlapResult:
-    """Compares a set with other collections. Raises UserError for a collection that cannot be read."""
+    """Compare a set with other collections. Raises UserError for a collection that cannot be read."""
     tables, hashed = stored.tables, hash_set_images(stored)
     images = overlap_pairs.ImageOverlap(hashed)
     texts = overlap_pairs.TextOverlap(dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True)))
@@ -87,7 +87,7 @@ def _find_pairs(
     hashed: Iterable[pd.DataFrame] | None,
     named: Iterable[tuple[str, str]] | None,
 ) -> Iterator[pd.DataFrame]:
-    """Yields the pairs with one collection, of images and of texts."""
+    """Yield the pairs with one collection, of images and of texts."""
     if hashed is not None:
         yield images.find_pairs(hashed).assign(kind="image", against=against)
     if named is not None:
@@ -96,7 +96,7 @@ def _find_pairs(
 
 
 def _open_collection(against: str, out: Path) -> tuple[Iterable[pd.DataFrame] | None, Iterable[tuple[str, str]] | None]:
-    """Returns the tables of images and the texts of a collection, None for what it has not. Raises UserError."""
+    """Return the tables of images and the texts of a collection, None for what it has not. Raises UserError."""
     path = Path(against)
     if is_set(against):
         other = read_set(find_set(against, out))
@@ -113,7 +113,7 @@ def _open_collection(against: str, out: Path) -> tuple[Iterable[pd.DataFrame] | 
 
 
 def summarize_overlap(stored: StoredSet, against: Sequence[str], result: OverlapResult) -> dict[str, Any]:
-    """Returns the counts, for JSON."""
+    """Return the counts, for JSON."""
     pairs, queries = result.pairs, result.queries
     return {
         "schema_version": 1,
@@ -136,7 +136,7 @@ def summarize_overlap(stored: StoredSet, against: Sequence[str], result: Overlap
 
 
 def write_overlap(folder: Path, tables: dict[str, pd.DataFrame], summary: dict[str, Any]) -> None:
-    """Writes pairs.csv, queries.csv and overlap.json. Raises UserError."""
+    """Write pairs.csv, queries.csv and overlap.json. Raises UserError."""
     for name, table in tables.items():
         text_formats.write_csv(folder / f"{name}.csv", table.columns, table.itertuples(index=False))
     with translate_write_errors("write overlap", folder):
@@ -144,7 +144,7 @@ def write_overlap(folder: Path, tables: dict[str, pd.DataFrame], summary: dict[s
 
 
 def drop_leaked_queries(stored: StoredSet, queries: pd.DataFrame, against: Sequence[str], reviewer: str) -> int:
-    """Appends a decision to drop each leaked query that none drops yet; returns how many. Raises UserError."""
+    """Append a decision to drop each leaked query that none drops yet; return how many. Raises UserError."""
     folder = stored.path.parent
     known = decision_log.load_decisions(folder, QueryDecision)
     dropped = {name for (name, image), one in known.items() if image is None and one.decision == "drop"}
@@ -163,13 +163,13 @@ def drop_leaked_queries(stored: StoredSet, queries: pd.DataFrame, against: Seque
 
 
 def is_set(against: str) -> bool:
-    """Whether a collection is a set: its folder, a version of it, or a name that is no path."""
+    """Return whether a collection is a set: its folder, a version of it, or a name that is no path."""
     path = Path(against)
     return (path / "manifest.json").is_file() or newest_version(path) is not None or not path.exists()
 
 
 def hash_set_images(stored: StoredSet) -> pd.DataFrame:
-    """Returns _HASHES_SCHEMA of the images of a set that can be read; and a row with the sha256 alone for each source
+    """Return _HASHES_SCHEMA of the images of a set that can be read; and a row with the sha256 alone for each source
     file that the set's own copy is not the same as: a rendered image has other bytes."""
     located = [(one.image_id, one.location) for one in locate_images(stored) if one.location is not None]
     hashed = _hash_files(located, Counter())
@@ -182,7 +182,7 @@ def hash_set_images(stored: StoredSet) -> pd.DataFrame:
 
 
 def list_images(images: str) -> list[tuple[str, str]]:
-    """Returns (item, place) of the images of a folder, a list or a table. Raises UserError where it is none of them."""
+    """Return (item, place) of the images of a folder, a list or a table. Raises UserError where it is none of them."""
     source = image_sources.open_source(images)
     items = source.list_items().items.to_pylist()
     located = zip(items, source.locate_all(items), strict=True)
@@ -190,7 +190,7 @@ def list_images(images: str) -> list[tuple[str, str]]:
 
 
 def hash_images(images: str) -> Iterator[pd.DataFrame]:
-    """Yields _HASHES_SCHEMA of the images of a folder, a list or a table that can be read, in batches, and reports why
+    """Yield _HASHES_SCHEMA of the images of a folder, a list or a table that can be read, in batches, and reports why
     others were not. Raises UserError where none can be read."""
     located, count, skipped = list_images(images), 0, Counter[str]()
     for start in range(0, len(located), _BATCH):
@@ -205,7 +205,7 @@ def hash_images(images: str) -> Iterator[pd.DataFrame]:
 
 
 def _hash_files(located: Sequence[tuple[str, str]], skipped: Counter[str]) -> pd.DataFrame:
-    """Returns _HASHES_SCHEMA of the files that can be read, and counts in `skipped` why others are not."""
+    """Return _HASHES_SCHEMA of the files that can be read, and counts in `skipped` why others are not."""
     scanned = map_in_workers(read_image, [location for _, location in located])
     rows = []
     for (item, _), one in zip(located, scanned, strict=True):
@@ -219,20 +219,20 @@ def _hash_files(located: Sequence[tuple[str, str]], skipped: Counter[str]) -> pd
 
 
 def _to_frame(table: pa.Table) -> pd.DataFrame:
-    """Returns a table of hashes as a frame; hashes that are missing stay whole numbers."""
+    """Return a table of hashes as a frame; hashes that are missing stay whole numbers."""
     unsigned = {pa.uint64(): pd.UInt64Dtype()}
     return table.to_pandas(types_mapper=unsigned.get)
 
 
 def find_text_column(file: Path) -> str | None:
-    """Returns the column of captions that a table has, or None."""
+    """Return the column of captions that a table has, or None."""
     columns = read_columns(file, _STAGE)
     text_formats.refuse_repeated_columns(_STAGE, file, columns, _TEXT_COLUMNS)
     return next((name for name in _TEXT_COLUMNS if name in columns), None)
 
 
 def read_texts(file: Path, column: str) -> Iterator[tuple[str, str]]:
-    """Yields (`row N`, text) of a table of captions; holds one batch of rows in memory. Raises UserError."""
+    """Yield (`row N`, text) of a table of captions; holds one batch of rows in memory. Raises UserError."""
     for number, (_, row) in enumerate(iterate_rows(file, [column], stage=_STAGE), start=1):
         if isinstance(row[column], str):
             yield f"row {number}", row[column]

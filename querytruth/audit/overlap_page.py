@@ -32,7 +32,7 @@ PAGE_FILE = "pairs.html"
 
 
 def select_pairs(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Returns the pairs that the page shows: the first MAX_PAIRS of each kind."""
+    """Return the pairs that the page shows: the first MAX_PAIRS of each kind."""
     return pairs.groupby("kind", sort=False).head(MAX_PAIRS)
 
 
@@ -43,7 +43,7 @@ def render_overlap_page(
     thumbnails: Mapping[tuple[str, str], bytes],
     language: str,
 ) -> str:
-    """Returns the page. `thumbnails`: JPEGs by collection ("" is the set) and item; `tables`: pairs and queries, as
+    """Return the page. `thumbnails`: JPEGs by collection ("" is the set) and item; `tables`: pairs and queries, as
     `querytruth.audit.overlap.OverlapResult` has them; `language`: one of PAGE_TEXTS."""
     texts, words = dict(zip(queries["query_id"], queries["text"], strict=True)), PAGE_TEXTS[language]
     start = Markup("data:image/jpeg;base64,")
@@ -71,7 +71,7 @@ def render_overlap_page(
 def write_overlap_page(
     folder: Path, stored: StoredSet, tables: dict[str, pd.DataFrame], out: Path, language: str
 ) -> Path:
-    """Writes pairs.html into the result's folder and returns it. Raises UserError where it cannot be written."""
+    """Write pairs.html into the result's folder and returns it. Raises UserError where it cannot be written."""
     shown = select_pairs(tables["pairs"])
     images = shown[shown["kind"] == "image"]
     wanted = set(images["set_item"])
@@ -90,7 +90,7 @@ def _locate_in_set(stored: StoredSet) -> dict[str, str]:
 
 
 def _locate_others(against: str, out: Path) -> dict[str, str]:
-    """Returns the places of a collection's images by their names."""
+    """Return the places of a collection's images by their names."""
     return _locate_in_set(read_set(find_set(against, out))) if is_set(against) else dict(list_images(against))
 
 

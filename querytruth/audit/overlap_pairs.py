@@ -49,7 +49,7 @@ class NearHashIndex:
         self._filed = [_file_rows(_keys(hashes, band)) for band in _BANDS]
 
     def find_near(self, others: Hashes) -> Iterator[tuple[RowIndices, RowIndices, RowIndices]]:
-        """Yields pairs with `others` (m) in blocks: rows of the index, rows of `others`, distances in bits; each
+        """Yield pairs with `others` (m) in blocks: rows of the index, rows of `others`, distances in bits; each
         pair once."""
         for start in range(0, len(others), _AT_ONCE):
             block = others[start : start + _AT_ONCE]
@@ -78,7 +78,7 @@ def _keys(hashes: Hashes, band: int) -> RowIndices:
 
 
 def _file_rows(keys: RowIndices) -> tuple[RowIndices, RowIndices]:
-    """Returns the rows ordered by key, and per key where its rows start (and, one further, end)."""
+    """Return the rows ordered by key, and per key where its rows start (and, one further, end)."""
     filed = (keys[:, None] ^ _FLIPS).ravel()
     order = np.argsort(filed, kind="stable")
     ends = np.zeros((1 << _WIDTH) + 1, dtype=np.int64)
@@ -98,7 +98,7 @@ class ImageOverlap:
         self._near = _NearImages(images)
 
     def find_pairs(self, others: Iterable[pd.DataFrame]) -> pd.DataFrame:
-        """Returns PAIR_COLUMNS, a row per pair, sorted. `distance`: bits."""
+        """Return PAIR_COLUMNS, a row per pair, sorted. `distance`: bits."""
         found = [pairs for table in others for pairs in self._find(table)]
         pairs = pd.concat([_table([], [], "", np.zeros(0, dtype=np.int64)), *found], ignore_index=True)
         pairs["order"] = pairs["evidence"].map({name: order for order, name in enumerate(_EVIDENCE)})
@@ -153,7 +153,7 @@ def _table(ones: object, others: object, evidence: str, distances: RowIndices) -
 
 
 def find_bytes_alone(images: pd.DataFrame, hashed: pd.DataFrame, mode: str | None) -> pd.Series:
-    """Returns by image that is compared by its bytes alone the reason: `not_read`, `little_structure`, or that
+    """Return by image that is compared by its bytes alone the reason: `not_read`, `little_structure`, or that
     `render.mode` cut or framed it. `images`: image_id, width and height of the original; `hashed`: item, pixels and
     views of the set's copies, and the digests of the originals; `mode`: of the rendering, None without one."""
     known = hashed.drop_duplicates("item").set_index("item")  # the copy of an image comes before its original
@@ -169,7 +169,7 @@ def find_bytes_alone(images: pd.DataFrame, hashed: pd.DataFrame, mode: str | Non
 
 
 def describe_bytes_alone(counts: dict[str, Any]) -> str:
-    """Returns the counts of `find_bytes_alone` as people read them; nothing where there are none."""
+    """Return the counts of `find_bytes_alone` as people read them; nothing where there are none."""
     return ", ".join(f"{count:,} {_WORDS[name]}" for name, count in counts.items())
 
 
@@ -182,7 +182,7 @@ _WORDS = {
 
 
 def split_tokens(text: str) -> list[str]:
-    """Returns the words and CJK characters of a text, without case, punctuation and compatibility forms."""
+    """Return the words and CJK characters of a text, without case, punctuation and compatibility forms."""
     return _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
@@ -205,7 +205,7 @@ class TextOverlap:
                 self._starts[tokens[:LEAST_CONTAINED]].add(tokens)
 
     def find_pairs(self, others: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, str, int]]:
-        """Yields (id, other item, `text`, `13-gram` or `contained`, 0) for texts that come as (item, text)."""
+        """Yield (id, other item, `text`, `13-gram` or `contained`, 0) for texts that come as (item, text)."""
         for item, text in others:
             for name, evidence in self._find_evidence(text):
                 self.counts[name, evidence] += 1
@@ -213,7 +213,7 @@ class TextOverlap:
                     yield name, item, evidence, 0
 
     def _find_evidence(self, text: str) -> list[tuple[str, str]]:
-        """Returns (id, evidence) for each text of the set that a text has whole or in part."""
+        """Return (id, evidence) for each text of the set that a text has whole or in part."""
         tokens = tuple(split_tokens(text))
         equal = self._whole.get(tokens, [])
         parts = {name for part in _ngrams(tokens, NGRAM_LENGTH) for name in self._parts.get(part, ())}

@@ -116,7 +116,7 @@ def _strata(report: Mapping[str, Any], names: Mapping[str, str]) -> list[_Templa
 
 
 def write_audit_page(report: dict[str, Any], folder: Path, stored: StoredSet, language: str) -> Path:
-    """Writes report.html into the audit's folder and returns it. `report` is that of report_audit; `stored` the version
+    """Write report.html into the audit's folder and returns it. `report` is that of report_audit; `stored` the version
     that it is of. Raises UserError where it cannot be written."""
     page = contained_path(folder, REPORT_PAGE_FILE, "write report")
     thumbnails = make_set_thumbnails(stored, list_shown_images(report))

@@ -26,7 +26,7 @@ _JUDGE_MARGIN = 1.07  # sampling variance that a useless judge may cost, as a fa
 def allocate_sample(
     sizes: Sequence[int] | RowIndices, expected_shares: Sequence[float] | FloatArray, total: int, floor: int
 ) -> NDArray[np.int64]:
-    """Returns the number of pairs to draw from each stratum: a floor, and the rest in proportion to size times the
+    """Return the number of pairs to draw from each stratum: a floor, and the rest in proportion to size times the
     standard deviation that the expected share of positives gives (Neyman, Journal of the Royal Statistical Society 97,
     1934). No stratum gets more than it has; a total below the floors is shared in proportion to these."""
     size = np.asarray(sizes, dtype=np.int64)
@@ -38,7 +38,7 @@ def allocate_sample(
 
 
 def split_by_judge(sizes: Sequence[int], expected_shares: Sequence[float], total: int) -> NDArray[np.int64]:
-    """Returns the numbers to draw from the parts into which a judge's labels divide one stratum.
+    """Return the numbers to draw from the parts into which a judge's labels divide one stratum.
 
     Each part gets nearly its proportional number, and only the rest goes where Neyman's rule wants it: a judge whose
     labels mean nothing then widens intervals by the square root of 1.07 at most, whatever it says."""
@@ -57,7 +57,7 @@ def split_by_judge(sizes: Sequence[int], expected_shares: Sequence[float], total
 
 
 def _fill(drawn: NDArray[np.int64], size: NDArray[np.int64], weights: FloatArray, total: int) -> NDArray[np.int64]:
-    """Shares what is left of the total by weight; what a stratum cannot take goes to the others."""
+    """Share what is left of the total by weight; what a stratum cannot take goes to the others."""
     drawn = drawn.copy()
     while (rest := total - int(drawn.sum())) > 0 and (open_ := size > drawn).any():
         weight = np.where(open_, np.maximum(weights, 1e-12), 0)
@@ -69,7 +69,7 @@ def _fill(drawn: NDArray[np.int64], size: NDArray[np.int64], weights: FloatArray
 
 
 def _round_to(wanted: FloatArray, limits: NDArray[np.int64], total: int) -> NDArray[np.int64]:
-    """Rounds to whole numbers with the given sum, within the limits, by largest remainder."""
+    """Round to whole numbers with the given sum, within the limits, by largest remainder."""
     whole = np.minimum(np.floor(wanted + 1e-9).astype(np.int64), limits)
     for place in np.argsort(-(wanted - whole), kind="stable"):
         if whole.sum() >= total:
@@ -88,7 +88,7 @@ class StratumCounts:
     relevant: Any
 
     def pick(self, chosen: Any) -> StratumCounts:
-        """Returns the chosen strata alone."""
+        """Return the chosen strata alone."""
         return StratumCounts(*(np.asarray(part)[..., chosen] for part in (self.size, self.drawn, self.relevant)))
 
 
@@ -99,7 +99,7 @@ TruthEstimates = Mapping[str, IntervalEstimate]
 
 
 def estimate_total(counts: StratumCounts) -> IntervalEstimate:
-    """Returns the number of relevant pairs in all strata."""
+    """Return the number of relevant pairs in all strata."""
     sizes = np.asarray(counts.size, dtype=np.float64)
     shares = estimate_proportion(counts.relevant, counts.drawn, sizes)
     parts = IntervalEstimate(shares.value * sizes, shares.low * sizes, shares.high * sizes)
@@ -107,7 +107,7 @@ def estimate_total(counts: StratumCounts) -> IntervalEstimate:
 
 
 def estimate_truth(judged_relevant: StratumCounts, others: StratumCounts) -> TruthEstimates:
-    """Returns the estimates of a set from the strata of the pairs that it calls relevant and from all others."""
+    """Return the estimates of a set from the strata of the pairs that it calls relevant and from all others."""
     positives = np.asarray(judged_relevant.size, dtype=np.float64).sum(axis=-1)
     right, missing = estimate_total(judged_relevant), estimate_total(others)
     positives = np.where(positives > 0, positives, np.nan)
@@ -126,7 +126,7 @@ def _ends(estimate: IntervalEstimate) -> tuple[Any, Any, Any]:
 
 
 def share_of_ratio(ratio: Any) -> Any:
-    """Returns r / (1 + r), also of infinity."""
+    """Return r / (1 + r), also of infinity."""
     return 1 - 1 / (1 + np.asarray(ratio, dtype=np.float64))
 
 
@@ -143,7 +143,7 @@ class PairAudit:
 
     @classmethod
     def from_answers(cls, pool: pd.DataFrame, relevant: pd.Series) -> PairAudit:
-        """Joins the pool (querytruth.audit.pool) with answers: by query_id and image_id of a drawn pair whether it is
+        """Join the pool (querytruth.audit.pool) with answers: by query_id and image_id of a drawn pair whether it is
         relevant."""
         strata = tuple(sorted(pool["stratum"].unique()))
         stratum = pd.Index(strata).get_indexer(pool["stratum"])
@@ -151,7 +151,7 @@ class PairAudit:
         return cls(pool, strata, stratum, ~np.isnan(answers), answers > 0)
 
     def count(self, chosen: BoolArray | None = None) -> StratumCounts:
-        """Returns the counts by stratum of the chosen pairs of the pool: given how many of them were drawn, these are
+        """Return the counts by stratum of the chosen pairs of the pool: given how many of them were drawn, these are
         a random draw of them."""
         masks = [np.ones(len(self.pairs), dtype=bool), self.is_answered, self.is_answered & self.is_relevant]
         chosen = masks[0] if chosen is None else chosen
@@ -159,13 +159,13 @@ class PairAudit:
         return StratumCounts(size, drawn, relevant)
 
     def estimate_truth(self, chosen: BoolArray | None = None) -> TruthEstimates:
-        """Returns the estimates of the set, or of the chosen part of it."""
+        """Return the estimates of the set, or of the chosen part of it."""
         counts = self.count(chosen)
         is_judged = np.array([name.startswith(JUDGED_RELEVANT) for name in self.strata])
         return estimate_truth(counts.pick(is_judged), counts.pick(~is_judged))
 
     def estimate_relevant(self, chosen: BoolArray) -> IntervalEstimate:
-        """Returns the number of relevant pairs among the chosen ones. A stratum of which none of these was drawn has
+        """Return the number of relevant pairs among the chosen ones. A stratum of which none of these was drawn has
         the share of the whole stratum, and is not bounded."""
         counts, whole = self.count(chosen), self.count()
         used = np.asarray(counts.size) > 0
@@ -180,7 +180,7 @@ class PairAudit:
 
 
 def estimate_systems(audit: PairAudit, ranks: pd.DataFrame, query_count: int, depth: int) -> pd.DataFrame:
-    """Returns by system and metric (`p@k`, `found@k`) the figure by the set's own judgments, the corrected one, and the
+    """Return by system and metric (`p@k`, `found@k`) the figure by the set's own judgments, the corrected one, and the
     ends of its interval.
 
     `p@k` is the mean over all queries of the set; `found@k` is the share of all relevant pairs of the pool that the
@@ -207,7 +207,7 @@ def estimate_systems(audit: PairAudit, ranks: pd.DataFrame, query_count: int, de
 def estimate_slices(
     audit: PairAudit, queries: pd.DataFrame, aspects: Sequence[str] = ("language", "style", "level")
 ) -> pd.DataFrame:
-    """Returns the shares that the set lacks and that are wrong by aspect and value of its queries, where an aspect has
+    """Return the shares that the set lacks and that are wrong by aspect and value of its queries, where an aspect has
     several values."""
     rows: list[tuple[Any, ...]] = []
     known = queries.astype({"query_id": "str"}).set_index("query_id")
@@ -228,14 +228,14 @@ def estimate_slices(
 def bound_undetermined(
     estimate: Callable[[pd.Series], TruthEstimates], relevant: pd.Series, undetermined: pd.MultiIndex
 ) -> Mapping[str, tuple[float, float]]:
-    """Returns by measure the estimates if all pairs of which people could not tell were not relevant, and if all
+    """Return by measure the estimates if all pairs of which people could not tell were not relevant, and if all
     were."""
     ends = [estimate(pd.concat([relevant, pd.Series(value, undetermined, dtype=bool)])) for value in (False, True)]
     return {name: (float(ends[0][name].value), float(ends[1][name].value)) for name in ends[0]}
 
 
 def expected_width(sizes: FloatArray, drawn: FloatArray, shares: FloatArray, is_judged: BoolArray) -> float:
-    """Returns the width that the interval of the missing share has where the drawn pairs are relevant as expected."""
+    """Return the width that the interval of the missing share has where the drawn pairs are relevant as expected."""
     counts = StratumCounts(sizes, drawn, np.asarray(drawn) * shares)
     missing = estimate_truth(counts.pick(is_judged), counts.pick(~is_judged))["missing_share"]
     return float(missing.high - missing.low)

@@ -56,14 +56,14 @@ class AuditPool:
     outside_size: int
 
     def count_strata(self) -> dict[str, int]:
-        """Returns the number of pairs by stratum or part of one, without empty ones."""
+        """Return the number of pairs by stratum or part of one, without empty ones."""
         counts = self.pairs["stratum"].value_counts()
         return {name: int(counts[name]) for name in sorted(counts.index, key=_place_stratum)}
 
     def divide_by_judge(
         self, grades: Sequence[int], reasons: Sequence[str], scores: Sequence[float] | None = None
     ) -> "AuditPool":
-        """Returns the pool with a judge's grade and reason per pair, and each stratum divided by the grades; scores
+        """Return the pool with a judge's grade and reason per pair, and each stratum divided by the grades; scores
         order cards, and divide nothing before they are calibrated."""
         if scores is not None:
             return replace(self, pairs=self.pairs.assign(score=np.asarray(scores, dtype=np.float64)))
@@ -81,7 +81,7 @@ def build_audit_pool(
     query_count: int,
     image_count: int,
 ) -> AuditPool:
-    """Returns the pool of the first results of systems (query_id, image_id, rank, by the name of the system), the
+    """Return the pool of the first results of systems (query_id, image_id, rank, by the name of the system), the
     candidate judgments, and what the set calls relevant. The order of the systems has no influence."""
     ranks = pd.concat([run.assign(system=name) for name, run in sorted(ranked_runs.items())], ignore_index=True).astype(
         {"query_id": "str", "image_id": "str", "rank": "int64"}
@@ -109,20 +109,20 @@ def build_audit_pool(
 
 
 def _place_stratum(name: str) -> tuple[int, int]:
-    """The place of a stratum or a part of one in lists."""
+    """Return the place of a stratum or a part of one in lists."""
     whole, _, part = name.partition(".")
     return STRATA.index(whole), JUDGE_PARTS.index(part) if part else -1
 
 
 def expect_relevant(stratum: str) -> float:
-    """Returns the share of relevant pairs that a plan expects of a stratum or a part of one."""
+    """Return the share of relevant pairs that a plan expects of a stratum or a part of one."""
     whole, _, part = stratum.partition(".")
     parts = _EXPECTED_OF_JUDGED_PART if whole == JUDGED_RELEVANT else _EXPECTED_OF_PART
     return parts.get(part, EXPECTED_RELEVANT[whole])
 
 
 def draw_pairs(pool: AuditPool, allocation: Mapping[str, int], seed: int) -> pd.DataFrame:
-    """Returns the drawn pairs (SAMPLE_COLUMNS): of each stratum as many as allocated, those with the lowest hashes.
+    """Return the drawn pairs (SAMPLE_COLUMNS): of each stratum as many as allocated, those with the lowest hashes.
     `probability` is the chance of a pair to be drawn, `order` the place at which it is shown, which tells nothing of
     the stratum."""
     parts = []
@@ -136,7 +136,7 @@ def draw_pairs(pool: AuditPool, allocation: Mapping[str, int], seed: int) -> pd.
 def draw_outside(
     pool: AuditPool, query_ids: Sequence[str], image_ids: Sequence[str], count: int, seed: int
 ) -> pd.DataFrame:
-    """Returns a random draw of pairs outside the pool (SAMPLE_COLUMNS, `order` is 0)."""
+    """Return a random draw of pairs outside the pool (SAMPLE_COLUMNS, `order` is 0)."""
     count = min(count, pool.outside_size)
     known = set(pool.pairs[PAIR].itertuples(index=False, name=None))
     drawn: list[tuple[str, str]] = []
@@ -151,7 +151,7 @@ def draw_outside(
 
 
 def order_sample(sample: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Returns the sample with its order, by hash over all strata."""
+    """Return the sample with its order, by hash over all strata."""
     order = np.argsort(hash_pairs(sample, seed, "order"), kind="stable")
     ordered = sample.iloc[order].reset_index(drop=True)
     return ordered.assign(order=np.arange(1, len(ordered) + 1))[SAMPLE_COLUMNS]
@@ -167,7 +167,7 @@ def _random_pairs(query_ids: Sequence[str], image_ids: Sequence[str], seed: int)
 
 
 def hash_pairs(pairs: pd.DataFrame, seed: int, purpose: str) -> Hashes:
-    """Returns by pair a hash for this purpose."""
+    """Return by pair a hash for this purpose."""
     columns = zip(pairs["query_id"], pairs["image_id"], strict=True)
     hashes = [stable_hash(str(seed), purpose, query, image) for query, image in columns]
     return np.asarray(hashes, dtype=np.uint64)
@@ -186,23 +186,23 @@ class PooledSet:
 
     @property
     def query_ids(self) -> list[str]:
-        """The ids of all queries of the set."""
+        """Return the ids of all queries of the set."""
         return [str(name) for name in self.stored.tables.queries["query_id"]]
 
     @property
     def image_ids(self) -> list[str]:
-        """The ids of all images, one per duplicate group."""
+        """Return the ids of all images, one per duplicate group."""
         return [str(name) for name in self.stored.tables.images["image_id"]]
 
     @property
     def name(self) -> str:
-        """The set's name and version."""
+        """Return the set's name and version."""
         return f"{self.judged.description['name']}/v{self.judged.description['version']}"
 
 
 @step("pool results")
 def pool_set(path: Path, runs: Sequence[Path], depth: int) -> PooledSet:
-    """Loads the set at `path` and pools the first `depth` results of each run. Raises UserError for a run that is not
+    """Load the set at `path` and pools the first `depth` results of each run. Raises UserError for a run that is not
     of this set, for two of one name, and where no run is that deep."""
     if not runs:
         raise UserError(AUDIT_STAGE, path, "has no system whose results could be judged", _NO_RUN)
@@ -228,7 +228,7 @@ def pool_set(path: Path, runs: Sequence[Path], depth: int) -> PooledSet:
 
 
 def _name_system(run: Path) -> str:
-    """Returns the name of a result's folder, else of the file without its suffix."""
+    """Return the name of a result's folder, else of the file without its suffix."""
     resolved = run.resolve()
     return resolved.name if resolved.is_dir() else resolved.stem
 

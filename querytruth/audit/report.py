@@ -27,7 +27,7 @@ _FEWEST_ANSWERS = 10
 
 
 def list_found_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> JsonRecord:
-    """Returns the drawn pairs of which people say other than the set, in the order of the sample, and their numbers:
+    """Return the drawn pairs of which people say other than the set, in the order of the sample, and their numbers:
     `missing` are relevant and the set does not say so, `wrong` are not and the set says so."""
     queries = stored.tables.queries.astype({"query_id": "str"}).set_index("query_id")[["text", "language"]]
     pool = audit.pool if "reason" in audit.pool else audit.pool.assign(reason="")
@@ -65,8 +65,8 @@ def _none_without(grade: float) -> int | None:
 
 @step("estimate")
 def report_audit(path: Path, name: str, page_language: str | None = None) -> tuple[JsonRecord, Path]:
-    """Estimates from the answers so far; writes report.json into the audit's folder, and report.html in a language of
-    PAGE_LANGUAGES, if one is given; returns the report and the last file. The same answers give the same bytes. Raises
+    """Estimate from the answers so far; writes report.json into the audit's folder, and report.html in a language of
+    PAGE_LANGUAGES, if one is given; return the report and the last file. The same answers give the same bytes. Raises
     UserError where too few are answered."""
     audit, stored = load_audit(path, name)
     answers = read_answers(path, audit)
@@ -194,7 +194,7 @@ def _too_few(audit: StoredAudit, reason: str, needed: str) -> UserError:
 
 
 def _to_json(value: Any) -> Any:
-    """Returns plain values; None for what is not finite, floats to twelve digits."""
+    """Return plain values; None for what is not finite, floats to twelve digits."""
     convert: Callable[[Any], Any] = _to_json
     if isinstance(value, dict):
         return {str(key): convert(inner) for key, inner in value.items()}

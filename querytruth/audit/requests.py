@@ -70,7 +70,7 @@ class JudgeRequest(Request):
     )
 
     def load_judge(self) -> AuditJudgeOptions | None:
-        """The judge that is named. Raises UsageError for options without one."""
+        """Return the judge that is named. Raises UsageError for options without one."""
         if self.judge is not None:
             options = parse_model_options(self.judge_option)
             stated = {"allow_contestant": self.allow_contestant, "scores": self.judge_scores}

@@ -32,12 +32,12 @@ class JudgedSample:
     subject: list[tuple[str, ...]]
 
     def relevant_counts(self) -> RowIndices:
-        """Returns the number of relevant images per query (queries,)."""
+        """Return the number of relevant images per query (queries,)."""
         return np.bincount(self.query, minlength=len(self.queries))
 
 
 def draw_sample(tables: Tables) -> JudgedSample:
-    """Returns at most MAX_QUERIES queries, drawn by hash, and MAX_IMAGES images: relevant ones first, so that none of
+    """Return at most MAX_QUERIES queries, drawn by hash, and MAX_IMAGES images: relevant ones first, so that none of
     these queries is without one; of a query with more than 1,000 relevant images, 1,000."""
     query_ids, image_ids = tables.queries["query_id"], tables.images["image_id"]
     query, image, is_drawn = _relevant_pairs(tables)
@@ -56,7 +56,7 @@ def draw_sample(tables: Tables) -> JudgedSample:
 
 
 def _relevant_pairs(tables: Tables) -> tuple[RowIndices, RowIndices, BoolArray]:
-    """Returns the rows of queries and images of the relevant pairs of the drawn queries, and which are drawn."""
+    """Return the rows of queries and images of the relevant pairs of the drawn queries, and which are drawn."""
     query_row, query_codes = _rows_by_code(tables.qrels["query_id"], tables.queries["query_id"])
     image_row, image_codes = _rows_by_code(tables.qrels["image_id"], tables.images["image_id"])
     is_relevant = tables.qrels["relevance"].to_numpy() > 0
@@ -73,7 +73,7 @@ def _relevant_pairs(tables: Tables) -> tuple[RowIndices, RowIndices, BoolArray]:
 
 
 def _rows_by_code(judged: pd.Series, ids: pd.Series) -> tuple[RowIndices, AnyArray]:
-    """Returns the row of each distinct id in `ids`, -1: none, and the code of each judgment among the distinct ids."""
+    """Return the row of each distinct id in `ids`, -1: none, and the code of each judgment among the distinct ids."""
     column = judged.astype("category").cat
     return pd.Index(ids.astype("str")).get_indexer(column.categories.astype("str")), column.codes.to_numpy()
 
@@ -81,7 +81,7 @@ def _rows_by_code(judged: pd.Series, ids: pd.Series) -> tuple[RowIndices, AnyArr
 def _limit_images(
     query: RowIndices, image: RowIndices, query_ids: pd.Series, image_ids: pd.Series
 ) -> tuple[RowIndices, RowIndices]:
-    """Returns the pairs with at most 1,000 images of each query, drawn by hash. A pair's hash mixes those of its ids:
+    """Return the pairs with at most 1,000 images of each query, drawn by hash. A pair's hash mixes those of its ids:
     to hash the text of each of a million pairs would take seconds."""
     query_hashes, image_hashes = _hash_used(query_ids, query), _hash_used(image_ids, image)
     pairs = mix_bits(query_hashes[query] ^ image_hashes[image])
@@ -96,7 +96,7 @@ def _limit_images(
 
 
 def _hash_used(ids: pd.Series, rows: RowIndices) -> Hashes:
-    """Returns a hash per id (ids,), 0 where no row is of it."""
+    """Return a hash per id (ids,), 0 where no row is of it."""
     is_used = np.zeros(len(ids), dtype=bool)
     is_used[rows] = True
     used = np.flatnonzero(is_used)
@@ -106,7 +106,7 @@ def _hash_used(ids: pd.Series, rows: RowIndices) -> Hashes:
 
 
 def _draw(ids: pd.Series, is_candidate: BoolArray, count: int) -> BoolArray:
-    """Returns which of the candidates are drawn, at most `count`."""
+    """Return which of the candidates are drawn, at most `count`."""
     rows = np.flatnonzero(is_candidate)
     if len(rows) > count:
         rows = rows[np.argsort(_hash_used(ids, rows)[rows], kind="stable")[:count]] if count else rows[:0]
@@ -123,7 +123,7 @@ def _part(table: pd.DataFrame, is_kept: BoolArray) -> pd.DataFrame:
 def _subjects(
     queries: pd.DataFrame, images: pd.DataFrame, query: RowIndices, image: RowIndices
 ) -> list[tuple[str, ...]]:
-    """Returns the labels of each query, or its relevant images, together, where it has no labels."""
+    """Return the labels of each query, or its relevant images, together, where it has no labels."""
     labels = queries["labels"] if "labels" in queries else [None] * len(queries)
     subjects = [tuple(map(str, own)) if own is not None and len(own) else () for own in labels]
     if not all(subjects):
@@ -146,7 +146,7 @@ class ShortcutSystem:
 
 
 def list_systems(sample: JudgedSample) -> Iterator[ShortcutSystem]:
-    """Yields the systems that the set has something for."""
+    """Yield the systems that the set has something for."""
     yield from _by_names(sample)
     yield from _by_position(sample)
     yield from _by_shape(sample)
@@ -240,7 +240,7 @@ def _nearest(sample: JudgedSample, name: str, places: FloatArray) -> ShortcutSys
 
 
 def _match_words(sample: JudgedSample, name: str, wanted: list[set[str]], given: list[set[str]]) -> ShortcutSystem:
-    """Scores by the rareness of the words that a query and an image share."""
+    """Score by the rareness of the words that a query and an image share."""
     images: dict[str, list[int]] = {}
     for place, words in enumerate(given):
         for word in words:
@@ -267,5 +267,5 @@ def _stems(text: str) -> set[str]:
 
 
 def _words(tokens: Iterable[str]) -> Iterator[str]:
-    """Drops what names and texts share without a meaning: single letters and digits alone."""
+    """Drop what names and texts share without a meaning: single letters and digits alone."""
     return (token for token in tokens if not token.isdecimal() and (len(token) > 1 or token >= "\u2e80"))

@@ -45,17 +45,17 @@ class ShortcutResult:
 
     @property
     def beats_chance(self) -> bool:
-        """Whether it is 4 deviations above chance, and above every permuted truth."""
+        """Return whether it is 4 deviations above chance, and above every permuted truth."""
         return self.deviations >= DEVIATIONS and bool(self.values.mean() > self.null.max())
 
     def leading_queries(self, count: int) -> list[str]:
-        """Returns the ids of the queries that it answers best beside chance, the best first."""
+        """Return the ids of the queries that it answers best beside chance, the best first."""
         gains = self.values - self.chance
         return [self.query_ids[place] for place in np.argsort(-gains, kind="stable")[:count] if gains[place] > 0]
 
 
 def measure_shortcuts(tables: Tables) -> list[ShortcutResult]:
-    """Returns the result of every shortcut that at least FEWEST_QUERIES queries measure; none for a gallery."""
+    """Return the result of every shortcut that at least FEWEST_QUERIES queries measure; none for a gallery."""
     sample = draw_sample(tables)
     if len(sample.queries) < FEWEST_QUERIES:
         return []
@@ -89,7 +89,7 @@ def _measure(
 def _permute(
     worth: FloatArray, row: RowIndices, image: RowIndices, shares: FloatArray, permutations: RowIndices
 ) -> FloatArray:
-    """Returns the sum of all pairs' worth for each permutation of the images."""
+    """Return the sum of all pairs' worth for each permutation of the images."""
     places, pair = np.unique(row * worth.shape[1] + image, return_inverse=True)
     if len(places) < len(image):  # queries that one row answers share many pairs
         (row, image), shares = np.divmod(places, worth.shape[1]), np.bincount(pair, shares).astype(np.float64)
@@ -99,14 +99,14 @@ def _permute(
 
 
 def _order(scores: FloatArray, tie_order: FloatArray) -> AnyArray:
-    """Returns the images of each row, the best first; equal ones in the order of `tie_order`."""
+    """Return the images of each row, the best first; equal ones in the order of `tie_order`."""
     shuffled = np.argsort(tie_order)
     order: AnyArray = shuffled[np.argsort(-scores[:, shuffled], axis=1, kind="stable")]
     return order
 
 
 def describe_shortcuts(tables: Tables) -> list[str]:
-    """Returns a sentence per shortcut that beats chance, for the card of the set."""
+    """Return a sentence per shortcut that beats chance, for the card of the set."""
     return [
         f"A system that looks at no image beats chance: {one.name} (nDCG {one.values.mean():.3f}, random "
         f"{one.chance.mean():.3f}), such as for {', '.join(one.leading_queries(3))}."
@@ -116,7 +116,7 @@ def describe_shortcuts(tables: Tables) -> list[str]:
 
 
 def find_shortcuts(stored: StoredSet) -> list[dict[str, Any]]:
-    """Returns a row per shortcut (system, queries, ndcg, low, high, random, deviations, p, beats_chance), the most
+    """Return a row per shortcut (system, queries, ndcg, low, high, random, deviations, p, beats_chance), the most
     deviations first; `examples`: the texts that one which beats chance answers best."""
     results = sorted(measure_shortcuts(stored.tables), key=lambda one: (-one.deviations, one.name))
     texts = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))
@@ -133,5 +133,5 @@ def find_shortcuts(stored: StoredSet) -> list[dict[str, Any]]:
 
 
 def translate_kind(name: str, language: str) -> str:
-    """Returns the name of a system, or of a kind of damage, images or typing, in a language of PAGE_TEXTS."""
+    """Return the name of a system, or of a kind of damage, images or typing, in a language of PAGE_TEXTS."""
     return "：".join(_PARTS_ZH.get(part, part) for part in name.split(": ")) if language == "zh" else name

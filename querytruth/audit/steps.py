@@ -61,7 +61,7 @@ _ASSUMED_SIDE = 1024  # pixels of an image that is not rendered
 
 
 def allocate_judgments(pool: AuditPool, size: AuditKeys) -> tuple[dict[str, int], int]:
-    """Returns the number of pairs to draw, by stratum, and from outside the pool."""
+    """Return the number of pairs to draw, by stratum, and from outside the pool."""
     total = size.judgments
     parts: dict[str, dict[str, int]] = {}
     for name, count in pool.count_strata().items():
@@ -88,7 +88,7 @@ def _share_of(total: int, share: float) -> int:
 
 
 def expect_width(pool: AuditPool, allocation: dict[str, int], share: float) -> float:
-    """Returns the width of the missing share's interval if this share of the pairs that the set does not call relevant
+    """Return the width of the missing share's interval if this share of the pairs that the set does not call relevant
     is relevant; nobody knows it before people have judged."""
     strata = pool.count_strata()
     names = [name for name in strata if allocation.get(name)]
@@ -99,7 +99,7 @@ def expect_width(pool: AuditPool, allocation: dict[str, int], share: float) -> f
 
 
 def plan_audit(path: Path, pooled: PooledSet, size: AuditKeys, judge: ChatModel | None = None) -> JsonRecord:
-    """Returns what an audit would judge: the strata, the width expected, a person's hours, and the calls of the
+    """Return what an audit would judge: the strata, the width expected, a person's hours, and the calls of the
     judge. Writes nothing, asks nothing."""
     pool, strata = pooled.pool, pooled.pool.count_strata()
     decisions = decision_log.read_decisions(path.parent, decision_records.QueryDecision)
@@ -137,7 +137,7 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditKeys, judge: ChatModel 
 def _forecast_cost(
     judge: ChatModel, pooled: PooledSet, calls: int, price: PriceOptions | None
 ) -> dict[str, float | None]:
-    """Returns the tokens and seconds of the calls as the reply store measured them; None where nothing was measured.
+    """Return the tokens and seconds of the calls as the reply store measured them; None where nothing was measured.
     With a price its currency, too, by measured tokens or a guess at them."""
     asking = SetQuestions(pooled.stored, (), pooled.judge_form, pooled.samples)
     render = pooled.stored.manifest["notes"].get("render") or {}
@@ -166,7 +166,7 @@ class PreparedAudit:
 
 
 def find_audited_version(definition: AuditDefinition) -> Path:
-    """Returns the folder of the version of an audit that has begun, whatever was published since, else of the version
+    """Return the folder of the version of an audit that has begun, whatever was published since, else of the version
     that the definition names. Raises UserError where it is not there."""
     path = set_files.find_set(definition.set, definition.out)
     if definition.name not in list_audits(path.parent):
@@ -176,7 +176,7 @@ def find_audited_version(definition: AuditDefinition) -> Path:
 
 
 def prepare_audit(definition: AuditDefinition, path: Path) -> PreparedAudit:
-    """Returns the audit of the version at `path` with its pool: of the runs that the definition names, or else of what
+    """Return the audit of the version at `path` with its pool: of the runs that the definition names, or else of what
     was evaluated on this version, but for baselines. Raises UserError for wrong runs or a wrong judge."""
     if not definition.runs:
         beside = [
@@ -194,7 +194,7 @@ def prepare_audit(definition: AuditDefinition, path: Path) -> PreparedAudit:
 
 @step("draw sample")
 def start_audit(path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLabels | None) -> AuditManifest:
-    """Draws and stores an audit of the set at `path`; returns its manifest. The same set, runs, judge, size and seed
+    """Draw and stores an audit of the set at `path`; return its manifest. The same set, runs, judge, size and seed
     give the same audit, and one that is there already is kept. Raises UserError where another audit has the name."""
     if judged is not None:
         pooled = replace(pooled, pool=pooled.pool.divide_by_judge(judged.grades, judged.reasons, judged.scores))
@@ -240,7 +240,7 @@ def _draw(pooled: PooledSet, keys: AuditKeys) -> pd.DataFrame:
 
 
 def count_strata(pool: AuditPool, sample: pd.DataFrame) -> list[Stratum]:
-    """Returns the pairs and the drawn ones by stratum, for a manifest."""
+    """Return the pairs and the drawn ones by stratum, for a manifest."""
     drawn = sample["stratum"].value_counts()
     return [
         {"stratum": name, "pairs": count, "drawn": int(drawn.get(name, 0))}

@@ -65,7 +65,7 @@ class LibraryVersion(NamedTuple):
 
 
 def read_library_versions() -> list[LibraryVersion]:
-    """Returns the version of each library that the project imports, by name."""
+    """Return the version of each library that the project imports, by name."""
     from packaging.requirements import Requirement
 
     requirements = map(Requirement, _TESTED.read_text("utf-8").splitlines())
@@ -77,7 +77,7 @@ def read_library_versions() -> list[LibraryVersion]:
 
 
 def find_installed_version(name: str) -> str | None:
-    """Returns the version of an installed package, None where it is not installed."""
+    """Return the version of an installed package, None where it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -85,7 +85,7 @@ def find_installed_version(name: str) -> str | None:
 
 
 def find_tested_version(name: str) -> str | None:
-    """Returns the tested version of a library that the project imports, None for any other."""
+    """Return the tested version of a library that the project imports, None for any other."""
     from packaging.utils import canonicalize_name
 
     name = canonicalize_name(name)
@@ -93,7 +93,7 @@ def find_tested_version(name: str) -> str | None:
 
 
 def describe_newer(versions: Iterable[LibraryVersion]) -> str:
-    """Returns one line: which libraries are newer than tested, with both versions."""
+    """Return one line: which libraries are newer than tested, with both versions."""
     newer = [f"{one.name} {one.installed} (tested: {one.tested})" for one in versions if one.state == "newer"]
     return f"newer than tested: {', '.join(newer)}" if newer else "none is newer than tested"
 
@@ -103,14 +103,14 @@ class EnvironmentFault(UserError):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out, of the machine or of the GPU."""
+    """Return whether memory ran out, of the machine or of the GPU."""
     message = str(error).lower()
     is_marked = any(marker in message for marker in _MEMORY_MARKERS)
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and is_marked)
 
 
 def may_be_environment_fault(error: BaseException) -> bool:
-    """Whether an error, or its cause, is of a kind that a broken environment raises for every item."""
+    """Return whether an error, or its cause, is of a kind that a broken environment raises for every item."""
     if is_out_of_memory(error) or isinstance(error, UserError):
         return False
     if isinstance(error, _TYPES) or _is_of_device(error) or _is_of_operator(error):
@@ -119,14 +119,14 @@ def may_be_environment_fault(error: BaseException) -> bool:
 
 
 def is_certain_environment_fault(error: BaseException) -> bool:
-    """Whether an error is one that neither an item nor a damaged model can raise."""
+    """Return whether an error is one that neither an item nor a damaged model can raise."""
     if isinstance(error, (ImportError, NameError)) or (not is_out_of_memory(error) and _is_of_device(error)):
         return True
     return error.__cause__ is not None and is_certain_environment_fault(error.__cause__)
 
 
 def library_of(error: BaseException, called: object = None) -> str:
-    """Returns the library that failed, with its version, and the tested one where that is another: that of the `called`
+    """Return the library that failed, with its version, and the tested one where that is another: that of the `called`
     object, and the one whose code or object raised the error where it is not the same; "" where there is none."""
     names = list(dict.fromkeys([*_libraries_of(called), *_raising_libraries(error)[:1]]))
     if not names:
@@ -146,7 +146,7 @@ def _name_version(name: str) -> str:
 def make_environment_fault(
     stage: str, item: object, error: BaseException, called: object = None, next_step: str = ""
 ) -> EnvironmentFault:
-    """Returns the one line for an error: what failed, in which library, and what to do."""
+    """Return the one line for an error: what failed, in which library, and what to do."""
     text = first_line(error) if isinstance(error, Exception) else type(error).__name__
     kind = type(error).__name__
     library = library_of(error, called)
@@ -158,7 +158,7 @@ def make_environment_fault(
 
 @contextmanager
 def translate_environment_faults(stage: str, item: object, called: object = None) -> Iterator[None]:
-    """Raises EnvironmentFault for the errors of a broken environment, where any of them ends the work anyway."""
+    """Raise EnvironmentFault for the errors of a broken environment, where any of them ends the work anyway."""
     try:
         yield
     except Exception as error:
@@ -191,7 +191,7 @@ def _is_of_operator(error: BaseException) -> bool:
 
 
 def _raising_libraries(error: BaseException) -> list[str]:
-    """Returns the distributions from the innermost outwards: of the object that lacks a name, and of the frames."""
+    """Return the distributions from the innermost outwards: of the object that lacks a name, and of the frames."""
     found: list[str] = _libraries_of(getattr(error, "obj", None))
     modules, traceback = [], error.__traceback__
     while traceback is not None:
@@ -203,7 +203,7 @@ def _raising_libraries(error: BaseException) -> list[str]:
 
 
 def _libraries_of(thing: object) -> list[str]:
-    """Returns the distribution of a library's module, class or object."""
+    """Return the distribution of a library's module, class or object."""
     if thing is None:
         return []
     kind: Any = thing if isinstance(thing, type) else type(thing)
@@ -220,7 +220,7 @@ def _distributions_of(module: str) -> list[str]:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Pauses the cycle collector, which takes a fifth of the time with millions of short-lived tuples."""
+    """Pause the cycle collector, which takes a fifth of the time with millions of short-lived tuples."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -231,7 +231,7 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 def configure_allocator() -> None:
-    """Configures the whole process; must run before pyarrow is imported. Malloc is configured on Linux only."""
+    """Configure the whole process; must run before pyarrow is imported. Malloc is configured on Linux only."""
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(_ARENA_MAX, 1)
@@ -248,7 +248,7 @@ def current_user_name() -> str:
 
 @cache
 def this_machine() -> str:
-    """Identifies the running kernel and the process numbers in it; elsewhere than on Linux the name of the host."""
+    """Identify the running kernel and the process numbers in it; elsewhere than on Linux the name of the host."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
@@ -257,7 +257,7 @@ def this_machine() -> str:
 
 
 def process_start(process: int) -> str:
-    """Returns when a process started, in the kernel's ticks; "running" where that is unknown, "" for no process, and
+    """Return when a process started, in the kernel's ticks; "running" where that is unknown, "" for no process, and
     for one that has ended and whose parent has not noticed."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()

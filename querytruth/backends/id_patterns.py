@@ -28,13 +28,13 @@ _OF_FILE_NAME: dict[str, Callable[[str], str]] = {
 
 
 def split_pattern(ids: str) -> tuple[str, str, str] | None:
-    """Returns the text before the part in braces, the part, and the text after it; None for what is no pattern."""
+    """Return the text before the part in braces, the part, and the text after it; None for what is no pattern."""
     found = _PATTERN.fullmatch(ids)
     return (found[1], found[2], found[3]) if found else None
 
 
 def map_ids(images: "pd.DataFrame", column: str) -> dict[str, str]:
-    """Returns the image id by the id that a system answers with; ids that several images share are in none."""
+    """Return the image id by the id that a system answers with; ids that several images share are in none."""
     pairs = zip(images[column].tolist(), images["image_id"].tolist(), strict=True)
     known = {(str(name), str(image_id)) for name, image_id in pairs if isinstance(name, str) and name}
     shared = Counter(name for name, _ in known)
@@ -42,7 +42,7 @@ def map_ids(images: "pd.DataFrame", column: str) -> dict[str, str]:
 
 
 def map_pattern(images: "pd.DataFrame", pattern: str) -> dict[str, str]:
-    """Returns the image id by the id that a system answers with, also by its percent-encoded form; an id that several
+    """Return the image id by the id that a system answers with, also by its percent-encoded form; an id that several
     images would have is in none. `pattern`: a column of the images, or a text with a part in braces."""
     before, part, after = split_pattern(pattern) or ("", pattern, "")
     known = _map_part(images, part)
@@ -57,7 +57,7 @@ def _map_part(images: "pd.DataFrame", part: str) -> dict[str, str]:
 
 
 def map_names(names: Iterable[str], pattern: str) -> dict[str, set[str]]:
-    """Returns the names of the files that a system means by an id, where its pattern has a part of a file name."""
+    """Return the names of the files that a system means by an id, where its pattern has a part of a file name."""
     before, part, after = split_pattern(pattern) or ("", pattern, "")
     found: dict[str, set[str]] = {}
     for name in names if part in (*_OF_FILE_NAME, "file_name", "path") else ():
@@ -68,7 +68,7 @@ def map_names(names: Iterable[str], pattern: str) -> dict[str, set[str]]:
 
 
 def find_pattern(ids: Iterable[str], images: "pd.DataFrame") -> tuple[str, int] | None:
-    """Returns the pattern that explains most of the ids, percent-encoded or not, and how many; None where none explains
+    """Return the pattern that explains most of the ids, percent-encoded or not, and how many; None where none explains
     half of them. Of two that explain as many, the one that leaves less to the texts around it, then the first of the
     parts."""
     looked_at = sorted({one for one in ids if 0 < len(one) <= _LONGEST})[:_EXAMPLES]
@@ -97,7 +97,7 @@ def _find_surroundings(looked_at: Sequence[str], images: "pd.DataFrame") -> str 
 
 
 def _list_surroundings(one: str, known: dict[str, str], lengths: set[int]) -> set[tuple[str, str]]:
-    """The texts before and after each value of the set within an id."""
+    """Return the texts before and after each value of the set within an id."""
     return {
         (one[:start], one[start + length :])
         for length in lengths
@@ -107,7 +107,7 @@ def _list_surroundings(one: str, known: dict[str, str], lengths: set[int]) -> se
 
 
 def match_column(names: list[str], pairs: list[tuple[str, str]], are_paths: bool) -> dict[str, set[str]]:
-    """Returns the ids by name. Whole values come first; of paths then those of which one is the end of the other."""
+    """Return the ids by name. Whole values come first; of paths then those of which one is the end of the other."""
     by_value: dict[str, set[str]] = {}
     for value, one in pairs:
         by_value.setdefault(value, set()).add(one)

@@ -32,7 +32,7 @@ class ModelIdentity:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def as_record(self) -> dict[str, Any]:
-        """Returns the form that the manifest and the reply store contain."""
+        """Return the form that the manifest and the reply store contain."""
         return {"name": self.name, "revision": self.revision, "parameters": self.parameters}
 
 
@@ -47,12 +47,12 @@ class PluginPackage:
     elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     def list_plugins(self) -> list[str]:
-        """Returns the sorted names of all plug-ins; imports none."""
+        """Return the sorted names of all plug-ins; imports none."""
         inside = pkgutil.iter_modules(importlib.import_module(self.name).__path__)
         return sorted([*(module.name for module in inside), *self.elsewhere])
 
     def import_plugin(self, plugin: str) -> Any:
-        """Returns the plug-in's module. Raises UserError for an unknown name or a library that is not installed."""
+        """Return the plug-in's module. Raises UserError for an unknown name or a library that is not installed."""
         if plugin not in self.list_plugins():
             raise self._unknown_name_error(plugin, f"is no {self.noun}", plugin, self.list_plugins())
         try:
@@ -61,13 +61,13 @@ class PluginPackage:
             raise self._missing_library_error(plugin, error) from None
 
     def options_class(self, plugin: str) -> type[BaseModel]:
-        """Returns the typed model of the plug-in's options."""
+        """Return the typed model of the plug-in's options."""
         signature = inspect.signature(self.import_plugin(plugin).load, eval_str=True)
         annotation: type[BaseModel] = signature.parameters["options"].annotation
         return annotation
 
     def parse_options(self, plugin: str, options: Mapping[str, Any]) -> BaseModel:
-        """Returns the options as the plug-in's typed model.
+        """Return the options as the plug-in's typed model.
 
         Raises UserError, which names a wrong option, never its value: that may be a key."""
         try:
@@ -83,7 +83,7 @@ class PluginPackage:
             raise UserError(self.stage, item, first["msg"], "fix that option") from None
 
     def load_plugin(self, plugin: str, options: Mapping[str, Any]) -> Any:
-        """Returns what the plug-in's `load` makes of the options. Raises UserError, too, for a missing library."""
+        """Return what the plug-in's `load` makes of the options. Raises UserError, too, for a missing library."""
         parsed = self.parse_options(plugin, options)
         try:
             return self.import_plugin(plugin).load(parsed)
@@ -100,7 +100,7 @@ class PluginPackage:
 
 
 def missing_library_error(stage: str, item: str, error: ImportError) -> UserError:
-    """Returns the error of something that needs a library which is not installed, or cannot be imported."""
+    """Return the error of something that needs a library which is not installed, or cannot be imported."""
     if not isinstance(error, ModuleNotFoundError):
         return make_environment_fault(stage, item, error)
     library = str(error.name).partition(".")[0]
@@ -108,7 +108,7 @@ def missing_library_error(stage: str, item: str, error: ImportError) -> UserErro
 
 
 def read_secret(variable: str, stage: str) -> str:
-    """Returns the value of an environment variable. Raises UserError, which never states the value."""
+    """Return the value of an environment variable. Raises UserError, which never states the value."""
     value = os.environ.get(variable, "").strip()
     if not value or not value.isascii() or not value.isprintable():
         reason = "holds characters that no header may have" if value else "is empty or not set"

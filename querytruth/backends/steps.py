@@ -44,7 +44,7 @@ class Reporter(Protocol):
         """Report one line of text."""
 
     def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Advance]:
-        """A progress bar for a step; the yielded function advances it by a count, from any thread."""
+        """Return a progress bar for a step; the yielded function advances it by a count, from any thread."""
 
 
 class SilentReporter:
@@ -54,7 +54,7 @@ class SilentReporter:
         """Do nothing."""
 
     def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Advance]:
-        """A bar that shows nothing."""
+        """Return a bar that shows nothing."""
         return nullcontext(lambda _count: None)
 
 
@@ -64,7 +64,7 @@ transfer_reporter: ContextVar[Reporter] = ContextVar("transfer_reporter", defaul
 
 
 def open_transfer_bar(title: str, total: int) -> AbstractContextManager[Advance]:
-    """The progress bar of a transfer of `total` bytes, from any depth."""
+    """Return the progress bar of a transfer of `total` bytes, from any depth."""
     return transfer_reporter.get().bar(title, total, "bytes")
 
 
@@ -146,7 +146,7 @@ _current: ContextVar[BuildRun | None] = ContextVar("run", default=None)
 
 
 def current_run() -> BuildRun:
-    """The active run; outside of a build a new, silent one."""
+    """Return the active run; outside of a build a new, silent one."""
     return _current.get() or BuildRun()
 
 

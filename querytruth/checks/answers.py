@@ -25,7 +25,7 @@ NO_IMAGE = "no image: "  # before the id of a result that is no image of the fol
 
 
 def ask_cases(golden: GoldenFile, described: SystemFile, file: Path, options: AskOptions) -> list[SystemAnswer]:
-    """Returns the answer to each case, and records them in the file; offline those that it has. Raises UserError where
+    """Return the answer to each case, and records them in the file; offline those that it has. Raises UserError where
     the service answers none."""
     depth, recorded = golden.asked, dict[str, bytes]()
     texts = [case.query for case in golden.cases]
@@ -46,7 +46,7 @@ def ask_cases(golden: GoldenFile, described: SystemFile, file: Path, options: As
 
 
 def read_run_answers(golden: GoldenFile, run: Path) -> list[SystemAnswer]:
-    """Returns the results of each case in a run, whose queries are named by the case's id or text. Raises UserError for
+    """Return the results of each case in a run, whose queries are named by the case's id or text. Raises UserError for
     a run without any of them."""
     from querytruth.evaluation.run_files import read_run
     from querytruth.evaluation.run_matching import rank_first_results
@@ -64,7 +64,7 @@ def read_run_answers(golden: GoldenFile, run: Path) -> list[SystemAnswer]:
 
 
 def match_answers(answers: Sequence[SystemAnswer], root: Path, form: str, search: str) -> list[SystemAnswer]:
-    """Returns the answers with the names of images below `root` as ids, NO_IMAGE before the others; an image counts
+    """Return the answers with the names of images below `root` as ids, NO_IMAGE before the others; an image counts
     once. `form`: of the ids. Raises UserError where no id is an image, and for one that could be several."""
     ids = sorted({hit.id for answer in answers for hit in answer.hits if hit.id})
     names = [name for name in ImageFolder(root).list_names() if _is_image(root / name)]

@@ -81,7 +81,7 @@ class GoldenFile(StrictModel):
 
 
 def load_golden(path: Path, given: Mapping[str, Path]) -> GoldenFile:
-    """Returns the file, with the `given` paths in place of its own, and each image under its path below the folder.
+    """Return the file, with the `given` paths in place of its own, and each image under its path below the folder.
     Raises UserError for what cannot be."""
     keys = read_golden_keys(path)
     if "system" in given or "run" in given:
@@ -100,7 +100,7 @@ def load_golden(path: Path, given: Mapping[str, Path]) -> GoldenFile:
 
 
 def read_golden_keys(path: Path) -> dict[str, JsonValue]:
-    """Returns what a file holds, with absolute paths; each case is checked. Raises UserError."""
+    """Return what a file holds, with absolute paths; each case is checked. Raises UserError."""
     if path.suffix.lower() not in (".yaml", ".yml"):
         return {"cases": _read_table_cases(path)}
     with translate_read_errors(STAGE, path, "fix the file", also=(yaml.YAMLError,)):
@@ -118,7 +118,7 @@ def read_golden_keys(path: Path) -> dict[str, JsonValue]:
 
 
 def _read_table_cases(path: Path) -> JsonValue:
-    """Returns a case per query of a table that `import pairs` reads: each row is an image that must be found, or must
+    """Return a case per query of a table that `import pairs` reads: each row is an image that must be found, or must
     not where its grade is 0."""
     from querytruth.formats.importers import import_tables
     from querytruth.formats.set_images import ImageStore
@@ -143,7 +143,7 @@ def _validate(model: type[Model], keys: object, item: str) -> Model:
 
 
 def _find_images(listed: Sequence[str], folder: ImageFolder, item: str) -> list[str]:
-    """Returns the paths of images below the folder; a pattern (`old/*.jpg`) is all images that it matches."""
+    """Return the paths of images below the folder; a pattern (`old/*.jpg`) is all images that it matches."""
     found: dict[str, None] = {}
     for name in listed:
         file = folder.find(name)
@@ -156,7 +156,7 @@ def _find_images(listed: Sequence[str], folder: ImageFolder, item: str) -> list[
 
 
 def add_cases(path: Path, places: Mapping[str, Path], within: int, cases: Sequence[Mapping[str, object]]) -> int:
-    """Writes a golden file with these cases, or adds those whose queries it does not have; returns how many are new.
+    """Write a golden file with these cases, or adds those whose queries it does not have; return how many are new.
     `places`: system and images. Raises UserError where there is none to write."""
     keys: dict[str, JsonValue] = {name: os.path.relpath(place, path.parent) for name, place in places.items()}
     keys |= {"within": within}
@@ -175,7 +175,7 @@ def add_cases(path: Path, places: Mapping[str, Path], within: int, cases: Sequen
 
 
 def read(source: Path, split: str | None, image_store: "ImageStore") -> "importers.ImportedTables":
-    """Reads the cases as a set: must and any are relevant, must_not is judged and wrong. The folder is the gallery."""
+    """Read the cases as a set: must and any are relevant, must_not is judged and wrong. The folder is the gallery."""
     from querytruth.formats import importers
 
     cases = load_golden(source, {}).cases

@@ -17,7 +17,7 @@ Ranks = dict[str, dict[str, int]]  # by query and image, 0: not found; of a case
 
 
 def read_lock(path: Path) -> tuple[Ranks, str]:
-    """Returns the ranks and the system's fingerprint; both are empty without a file. Raises UserError."""
+    """Return the ranks and the system's fingerprint; both are empty without a file. Raises UserError."""
     if not path.exists():
         return {}, ""
     with translate_read_errors(STAGE, path, also=(yaml.YAMLError,)):
@@ -34,7 +34,7 @@ def _read_ranks(ranks: dict[str, int | str]) -> dict[str, int]:
 
 
 def write_lock(path: Path, report: CheckReport) -> None:
-    """Writes the ranks of all cases; those that got no answer keep the ranks before. Raises UserError."""
+    """Write the ranks of all cases; those that got no answer keep the ranks before. Raises UserError."""
     cases: dict[str, dict[str, int | str]] = {}
     for case in (one for one in report.cases if one.within):
         ranks = {one.image: one.before if case.answer.failure else one.rank for one in case.ranks}

@@ -28,7 +28,7 @@ _Reading = tuple[int, SystemKeys, list[str]]  # how many of the ids name an imag
 
 
 def propose_search(url: str, text: str, names: list[str]) -> str:
-    """Returns the YAML that describes the search at an address, by what it answers to `text` and the `names` of the
+    """Return the YAML that describes the search at an address, by what it answers to `text` and the `names` of the
     images. Raises UserError where no answer names an image."""
     failures, ignoring = list[str](), ""
     for request in _list_requests(url):
@@ -70,7 +70,7 @@ def _list_requests(url: str) -> Iterator[SystemKeys]:
 
 
 def _read_answer(answer: object, names: list[str]) -> _Reading | None:
-    """The list and the path in its entries whose values name most images."""
+    """Return the list and the path in its entries whose values name most images."""
     lists = [path for path, _ in find_lists(answer)] + [*_list_texts(answer)]
     found = [one for path in lists for one in _read_list(answer, path, names)]
     return max(found, key=lambda one: one[0], default=None)
@@ -104,7 +104,7 @@ def _read_list(answer: object, path: str, names: list[str]) -> Iterator[_Reading
 
 
 def _find_score(entries: list[object]) -> str | None:
-    """The path of a number that never rises from one entry to the next, and is not the same in all."""
+    """Return the path of a number that never rises from one entry to the next, and is not the same in all."""
     for path, _ in find_values(entries[0], (float,)):
         values = [jmespath.search(path, one) for one in entries]
         is_number = all(isinstance(one, int | float) for one in values)

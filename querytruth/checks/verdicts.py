@@ -25,7 +25,7 @@ class ImageRank:
     before: int | None
 
     def __str__(self) -> str:
-        """The rank before and now."""
+        """Return the rank before and now."""
         before, now = (f"rank {rank}" if rank else "not found" for rank in (self.before, self.rank))
         is_same = self.before in (None, self.rank)
         return f"{self.image}: {now}" if is_same else f"{self.image}: {before}, now {now.removeprefix('rank ')}"
@@ -44,14 +44,14 @@ class CheckedCase:
     answer: SystemAnswer = field(default_factory=SystemAnswer)
 
     def __str__(self) -> str:
-        """The ranks, and what is wrong."""
+        """Return the ranks, and what is wrong."""
         shown = [str(one) for one in self.ranks if one.expected != "must_not" or one.rank or one.before]
         known = [f"known failure: {self.known_failure}"] if self.known_failure else []
         return "; ".join([*shown, *self.problems, *known]) or "as expected"
 
 
 def judge_case(case: GoldenCase, within: int, answer: SystemAnswer, before: Mapping[str, int]) -> CheckedCase:
-    """Returns the case with its status. An answer that shows nothing about a case fails it, a known failure, too."""
+    """Return the case with its status. An answer that shows nothing about a case fails it, a known failure, too."""
     order = {hit.id: rank for rank, hit in enumerate(answer.hits, start=1)}
     ranks = [
         ImageRank(image, expected, order.get(image, 0), before.get(image))
@@ -91,7 +91,7 @@ def _find_problems(case: GoldenCase, within: int, answer: SystemAnswer, ranks: S
 
 
 def check_floors(floors: Mapping[str, float], cases: Sequence[CheckedCase]) -> Iterator[CheckedCase]:
-    """Yields a case per floor: the mean of the metric over the cases with must or any, known failures among them."""
+    """Yield a case per floor: the mean of the metric over the cases with must or any, known failures among them."""
     wanted = [[one.rank for one in case.ranks if one.expected != "must_not"] for case in cases]
     for name, floor in floors.items():
         metric, _, cut = name.partition("@")
@@ -108,7 +108,7 @@ def _measure(metric: str, found: Sequence[int], wanted: int) -> float:
 
 
 def list_notes(cases: Sequence[CheckedCase]) -> Iterator[str]:
-    """Yields what a reader of the cases must know."""
+    """Yield what a reader of the cases must know."""
     ids = [hit.id for case in cases for hit in case.answer.hits]
     if outside := [one.removeprefix(NO_IMAGE) for one in ids if one.startswith(NO_IMAGE)]:
         such = f"(such as {outside[0][:80]!r})"
@@ -130,18 +130,18 @@ class CheckReport:
 
     @property
     def failures(self) -> list[CheckedCase]:
-        """The cases that fail the check."""
+        """Return the cases that fail the check."""
         return [case for case in self.cases if case.status in ("fail", "fixed")[: 1 + self.is_strict]]
 
     def count(self, status: Status) -> int:
-        """Returns the number of cases with this status."""
+        """Return the number of cases with this status."""
         return sum(case.status == status for case in self.cases)
 
     def to_json(self) -> dict[str, object]:
-        """Returns data for JSON."""
+        """Return data for JSON."""
         return {"schema_version": 1, "is_failed": bool(self.failures), **asdict(self)}
 
     def __str__(self) -> str:
-        """The counts in one line."""
+        """Return the counts in one line."""
         counts = (f"{self.count(one)} {one}" for one in STATUSES if self.count(one))
         return f"{self.system}: {', '.join(counts)}"

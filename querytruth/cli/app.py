@@ -17,7 +17,7 @@ from querytruth.terminal import TerminalReporter, err
 
 
 def advise(command: str, word: str) -> str | None:
-    """Returns what to type in the place of a word that is no command."""
+    """Return what to type in the place of a word that is no command."""
     if command != "querytruth build":
         return None
     from querytruth.sets.manifest import KINDS
@@ -28,7 +28,7 @@ def advise(command: str, word: str) -> str | None:
 
 
 def name_kind(words: list[str]) -> list[str]:
-    """Returns the words of a command line; `build FILE.yaml` gets the kind that the definition names."""
+    """Return the words of a command line; `build FILE.yaml` gets the kind that the definition names."""
     if words[:1] != ["build"] or not words[1:] or Path(words[1]).suffix not in (".yaml", ".yml"):
         return words
     from flows.definition_loader import read_kind

@@ -30,7 +30,7 @@ _KINDS = {int: "a whole number", float: "a number", date: "a day such as 2026-06
 
 
 def argument(*, help: str | None = None, metavar: str, complete: Complete | None = None) -> Parameter:
-    """Returns what a parameter is that is given by its place."""
+    """Return what a parameter is that is given by its place."""
     return Parameter(name=metavar, help=help, completer=complete)
 
 
@@ -43,7 +43,7 @@ def option(
     max: float | None = None,
     default: str | None = None,
 ) -> Parameter:
-    """Returns what a parameter is that is given by its name: by default its own, else `--name` or, of a switch,
+    """Return what a parameter is that is given by its name: by default its own, else `--name` or, of a switch,
     `--name/--other`. `min` and `max` are the numbers that it may be, both included; `default`: what help says in the
     place of the value, where that differs between machines."""
     positive, _, negative = (name or "").partition("/")
@@ -55,7 +55,7 @@ def option(
 
 
 def group(name: str, about: str) -> App:
-    """Returns a command that has commands of its own."""
+    """Return a command that has commands of its own."""
     return App(name=name, help=about, group_parameters="Options", group_commands="Commands")
 
 
@@ -86,7 +86,7 @@ def complete_formats(context: CompletionContext) -> list[str]:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Gives a function the signature of its command: arguments by place alone, options by name alone, groups of options
+    """Give a function the signature of its command: arguments by place alone, options by name alone, groups of options
     in the place of dataclasses and requests. A parameter `given` gets the names of what was typed."""
     signature = inspect.signature(function, eval_str=True)
     by_place: list[inspect.Parameter] = []
@@ -136,7 +136,7 @@ def _is_by_place(annotation: Any) -> bool:
 
 
 def _members(annotation: Any) -> list[inspect.Parameter] | None:
-    """Returns the options that a group has; None where the annotation is none."""
+    """Return the options that a group has; None where the annotation is none."""
     if is_dataclass(annotation):
         types, defaults = get_type_hints(annotation, include_extras=True), annotation()  # type: ignore[operator]
         return [
@@ -173,20 +173,20 @@ def _member_of_request(name: str, field: Any) -> inspect.Parameter:
 
 
 def _shown(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Returns the option, whose default help shows only where it says something."""
+    """Return the option, whose default help shows only where it says something."""
     if parameter.default is not inspect.Parameter.empty and parameter.default not in (None, False, "", [], ()):
         return parameter
     return parameter.replace(annotation=Annotated[parameter.annotation, Parameter(show_default=False)])
 
 
 def refuse_options(given: frozenset[str], known: Iterable[str], of: str) -> None:
-    """Raises UsageError for an option that was typed and that one way of a command does not know, `of`."""
+    """Raise UsageError for an option that was typed and that one way of a command does not know, `of`."""
     if others := sorted(given - {*known}):
         raise UsageError(f"--{others[0].strip('_').replace('_', '-')}", f"is not of {of}", "leave it out")
 
 
 def run_command(app: App, words: list[str] | None, advise: Advise) -> None:
-    """Runs what was typed (`words`; None: the arguments of the process). `advise` says what to type in the place of a
+    """Run what was typed (`words`; None: the arguments of the process). `advise` says what to type in the place of a
     word that is no command. Raises UsageError for a call that no command can be run with."""
     words = sys.argv[1:] if words is None else words
     if words and not words[0].startswith("-") and words[0] in app and (typed := app[words[0]]).default_command:
@@ -198,7 +198,7 @@ def run_command(app: App, words: list[str] | None, advise: Advise) -> None:
 
 
 def describe_commands(app: App) -> str:
-    """Returns the reference of all commands and options, in Markdown."""
+    """Return the reference of all commands and options, in Markdown."""
     for name in app:
         if not name.startswith("-") and app[name].default_command:
             app[name].help = None  # its own words
@@ -239,7 +239,7 @@ def _explain(app: App, error: CycloptsError, advise: Advise) -> UsageError:
 
 
 def _describe_call(app: App, error: CycloptsError) -> str:
-    """Returns the arguments of a command, and the options that it can't do without, for whoever left one out."""
+    """Return the arguments of a command, and the options that it can't do without, for whoever left one out."""
     for name in error.command_chain or ():
         app = app[name]
     known = app.assemble_argument_collection()

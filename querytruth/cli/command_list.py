@@ -79,12 +79,12 @@ _OTHER = {
 
 
 def name_version() -> str:
-    """Returns the name of the command with its version."""
+    """Return the name of the command with its version."""
     return f"querytruth {version('querytruth')}"
 
 
 def describe(columns: int) -> str:
-    """Returns what `querytruth --help` says, in lines of so many columns at most."""
+    """Return what `querytruth --help` says, in lines of so many columns at most."""
     panels = {panel: {name: about for name, (_, about) in commands.items()} for panel, commands in COMMANDS.items()}
     lines = ["Usage: querytruth COMMAND", "", *textwrap.wrap(PURPOSE, columns)]
     for panel, rows in {**panels, "Other": _OTHER}.items():

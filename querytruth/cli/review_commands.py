@@ -67,7 +67,7 @@ def open_page_socket(host: str, port: int) -> socket.socket:
 
 
 def make_page_server(app: ASGIApp, seconds: float = 20) -> uvicorn.Server:
-    """Returns a server whose connections end `seconds` after their last answer, those with a request in work as soon
+    """Return a server whose connections end `seconds` after their last answer, those with a request in work as soon
     as it is answered, and all after ten times as long. Without that, whoever connects and sends nothing would take up
     its sockets."""
     import uvicorn

@@ -62,24 +62,24 @@ class AugmentationParameters:
     erased_boxes: Tensor
 
     def to(self, device: torch.device) -> AugmentationParameters:
-        """The same there."""
+        """Return the same there."""
         return AugmentationParameters(*(getattr(self, name).to(device, non_blocking=True) for name in self.__slots__))
 
 
 def mentions_left_or_right(text: str) -> bool:
-    """Returns whether a caption, in English or Chinese, mentions left or right: its image must not be mirrored."""
+    """Return whether a caption, in English or Chinese, mentions left or right: its image must not be mirrored."""
     return _SIDES.search(text) is not None
 
 
 def mentions_colours(text: str) -> bool:
-    """Returns whether a caption mentions a colour: the image must keep its hues."""
+    """Return whether a caption mentions a colour: the image must keep its hues."""
     return _COLOURS.search(text) is not None
 
 
 def sample_augmentation(
     count: int, generator: torch.Generator, rules: Augmentation, *, keep_orientation: Tensor, keep_colours: Tensor
 ) -> AugmentationParameters:
-    """Changes for `count` images. Where `keep_orientation` (count,) nothing is mirrored, where `keep_colours` no hue
+    """Change for `count` images. Where `keep_orientation` (count,) nothing is mirrored, where `keep_colours` no hue
     changes and nothing becomes grey: a caption names what would no longer be so."""
     drawn = iter(torch.rand(32, count, generator=generator, dtype=torch.float64))
     crop = _crop(rules, next(drawn), next(drawn), next(drawn), next(drawn))
@@ -108,7 +108,7 @@ def apply_augmentation(pixels: Tensor, parameters: AugmentationParameters, size:
 
 
 def center_crop(pixels: Tensor, size: int) -> Tensor:
-    """The middle of images as they are, normalised: (n, 3, size, size) of (n, side, side, 3)."""
+    """Return the middle of images as they are, normalised: (n, 3, size, size) of (n, side, side, 3)."""
     edge = (pixels.shape[1] - size) // 2
     cropped = pixels[:, edge : edge + size, edge : edge + size].permute(0, 3, 1, 2)
     # Channels first in memory as well: with channels last and one thread, torch 2.13's backward of a 1 x 1 convolution
@@ -121,7 +121,7 @@ def _between(drawn: Tensor, low: float, high: float) -> Tensor:
 
 
 def _matrix(count: int, **cells: Tensor) -> Tensor:
-    """The identity but for the cells that are given as `r0c1`."""
+    """Return the identity but for the cells that are given as `r0c1`."""
     matrix = torch.eye(3, dtype=torch.float64).repeat(count, 1, 1)
     for name, values in cells.items():
         matrix[:, int(name[1]), int(name[3])] = values
@@ -129,7 +129,7 @@ def _matrix(count: int, **cells: Tensor) -> Tensor:
 
 
 def _crop(rules: Augmentation, area: Tensor, shape: Tensor, across: Tensor, down: Tensor) -> Tensor:
-    """A part of the area, from 3:4 to 4:3; the longer side is cut where it is longer than the image's."""
+    """Return a part of the area, from 3:4 to 4:3; the longer side is cut where it is longer than the image's."""
     kept = _between(area, rules.crop, 1)
     ratio = torch.exp(_between(shape, math.log(3 / 4), math.log(4 / 3)))
     if rules.crop >= 1:
@@ -148,14 +148,14 @@ def _rotation(turn: Tensor) -> Tensor:
 
 
 def _perspective(inward: Tensor, bent: Tensor) -> Tensor:
-    """The corners of the image come to lie further in by shares (n, 4, 2) of half its side."""
+    """Return the corners of the image come to lie further in by shares (n, 4, 2) of half its side."""
     corners = torch.tensor([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=torch.float64)
     seen = corners - corners * inward * bent[:, None, None]
     return _homography(seen, corners.expand_as(seen))
 
 
 def _homography(start: Tensor, end: Tensor) -> Tensor:
-    """The maps (n, 3, 3) that take four points (n, 4, 2) to four others."""
+    """Return the maps (n, 3, 3) that take four points (n, 4, 2) to four others."""
     x, y = start.unbind(-1)
     ones, none = torch.ones_like(x), torch.zeros_like(x)
     rows = []
@@ -182,7 +182,7 @@ def _saturation(factor: Tensor) -> Tensor:
 
 
 def _hue(turn: Tensor) -> Tensor:
-    """A turn of the colours around grey, in YIQ."""
+    """Return a turn of the colours around grey, in YIQ."""
     yiq = torch.tensor(_YIQ, dtype=torch.float64)
     turned = _matrix(len(turn), r1c1=turn.cos(), r1c2=-turn.sin(), r2c1=turn.sin(), r2c2=turn.cos())
     shifted: Tensor = torch.linalg.inv(yiq) @ turned @ yiq

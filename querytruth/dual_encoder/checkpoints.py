@@ -26,7 +26,7 @@ _STAGE = "load model"
 
 
 def load_pretrained_tower(name: str) -> Any:
-    """Loads a model of transformers by its folder or its name on the hub, in single precision and without its pooler.
+    """Load a model of transformers by its folder or its name on the hub, in single precision and without its pooler.
     Raises UserError where weights are missing."""
     import torch
     from transformers import AutoModel
@@ -48,7 +48,7 @@ def load_pretrained_tower(name: str) -> Any:
 
 
 def create_tower(architecture: str, options: dict[str, Any], **fitting: int) -> Any:
-    """Creates a model of transformers of a type (resnet, vit, bert) with random weights. `fitting` are values that the
+    """Create a model of transformers of a type (resnet, vit, bert) with random weights. `fitting` are values that the
     data require (image_size, vocab_size …), used where the configuration has them and `options` do not. Raises
     UserError for invalid options."""
     from transformers import AutoConfig, AutoModel
@@ -69,7 +69,7 @@ def create_tower(architecture: str, options: dict[str, Any], **fitting: int) -> 
 
 
 def describe_tower(model: Any) -> dict[str, Any]:
-    """Returns the arguments of `create_tower` for the same architecture."""
+    """Return the arguments of `create_tower` for the same architecture."""
     changed = model.config.to_diff_dict()
     omitted = ("model_type", "transformers_version", "dtype")
     options = {key: value for key, value in changed.items() if key not in omitted}
@@ -77,7 +77,7 @@ def describe_tower(model: Any) -> dict[str, Any]:
 
 
 def load_pretrained_tokenizer(name: str) -> Any:
-    """Loads the tokenizer of a model by its folder or its name on the hub. Raises UserError."""
+    """Load the tokenizer of a model by its folder or its name on the hub. Raises UserError."""
     from transformers import AutoTokenizer
 
     folder = hub_models.find_model_folder(name, _STAGE)
@@ -89,14 +89,14 @@ def load_pretrained_tokenizer(name: str) -> Any:
 
 
 def create_tokenizer(tokens: Iterable[str]) -> Any:
-    """Creates a lower-case BERT tokenizer with these tokens."""
+    """Create a lower-case BERT tokenizer with these tokens."""
     from transformers import BertTokenizer
 
     return BertTokenizer(vocab={token: number for number, token in enumerate(tokens)}, do_lower_case=True)
 
 
 def write_checkpoint(folder: Path, description: dict[str, Any], tokenizer: Any) -> None:
-    """Makes the best weights, written by `save_best_weights`, the folder's model. May be interrupted and repeated."""
+    """Make the best weights, written by `save_best_weights`, the folder's model. May be interrupted and repeated."""
     tokenizer.save_pretrained(folder / TOKENIZER)
     if (folder / BEST_WEIGHTS).exists():
         (folder / BEST_WEIGHTS).replace(folder / WEIGHTS)
@@ -106,7 +106,7 @@ def write_checkpoint(folder: Path, description: dict[str, Any], tokenizer: Any) 
 
 
 def read_checkpoint(name: str) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Returns description, weights by parameter, and tokenizer of a folder. Raises UserError for changed files."""
+    """Return description, weights by parameter, and tokenizer of a folder. Raises UserError for changed files."""
     from safetensors.torch import load_file
     from transformers import AutoTokenizer
 
@@ -120,7 +120,7 @@ def read_checkpoint(name: str) -> tuple[dict[str, Any], dict[str, Any], Any]:
 
 
 def read_model_description(folder: Path) -> dict[str, Any]:
-    """Returns the description of a folder's model. Raises UserError where there is none of this format."""
+    """Return the description of a folder's model. Raises UserError where there is none of this format."""
     try:
         description: dict[str, Any] = parse_json(read_regular(folder / DESCRIPTION))
     except FileNotFoundError:
@@ -134,7 +134,7 @@ def read_model_description(folder: Path) -> dict[str, Any]:
 
 
 def save_best_weights(folder: Path, model: Any) -> None:
-    """Writes the weights as the best so far, atomically."""
+    """Write the weights as the best so far, atomically."""
     from safetensors.torch import save
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -143,14 +143,14 @@ def save_best_weights(folder: Path, model: Any) -> None:
 
 
 def save_state(folder: Path, state: dict[str, Any]) -> None:
-    """Writes the state from which an interrupted training continues, atomically."""
+    """Write the state from which an interrupted training continues, atomically."""
     import torch
 
     replace_atomically(folder / TRAINING_STATE, lambda file: torch.save(state, file))
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:
-    """Reads the state of an unfinished training to the CPU; None where there is none. Raises UserError for a damaged
+    """Read the state of an unfinished training to the CPU; None where there is none. Raises UserError for a damaged
     file."""
     import torch
 
@@ -168,13 +168,13 @@ def read_state(folder: Path) -> dict[str, Any] | None:
 
 
 def delete_state(folder: Path) -> None:
-    """Deletes the state of a training that ended. Raises UserError."""
+    """Delete the state of a training that ended. Raises UserError."""
     with translate_write_errors("train", folder):
         (folder / TRAINING_STATE).unlink(missing_ok=True)
 
 
 def _without_pooler(model: Any) -> Any:
-    """Removes a pooler with weights, because its output is not used."""
+    """Remove a pooler with weights, because its output is not used."""
     if getattr(model, "pooler", None) is not None and any(True for _ in model.pooler.parameters()):
         model.pooler = None
     return model

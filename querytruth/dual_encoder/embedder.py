@@ -23,7 +23,7 @@ MARKER_FILE = DESCRIPTION
 
 
 def load(options: EmbedderOptions) -> DualEncoderEmbedder:
-    """Loads the checkpoint in float32. Raises UserError where it does not fit its description."""
+    """Load the checkpoint in float32. Raises UserError where it does not fit its description."""
     description, weights, tokenizer = read_checkpoint(options.name)
     model = build_model(description)
     try:
@@ -85,7 +85,7 @@ class DualEncoderEmbedder:
 
 
 def build_model(description: dict[str, Any]) -> Any:
-    """Returns the model of a description, with random weights."""
+    """Return the model of a description, with random weights."""
     from querytruth.dual_encoder.model import build_dual_encoder
 
     texts = description["texts"]
@@ -95,11 +95,11 @@ def build_model(description: dict[str, Any]) -> Any:
 
 
 def prepare_image(original: Image.Image | NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """Returns RGB (side, side, 3), scaled without keeping proportions; training and search crop it."""
+    """Return RGB (side, side, 3), scaled without keeping proportions; training and search crop it."""
     return np.asarray(to_rgb(original).resize((side, side), Image.Resampling.BILINEAR))
 
 
 def tokenize_texts(tokenizer: Any, texts: list[str], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns token ids and attention mask (texts, length), padded to the length."""
+    """Return token ids and attention mask (texts, length), padded to the length."""
     encoded = tokenizer(texts, padding="max_length", truncation=True, max_length=length, return_tensors="np")
     return encoded["input_ids"].astype(np.int64), encoded["attention_mask"].astype(np.int64)

@@ -171,7 +171,7 @@ def learning_rate_factor(step: int, warm_up: int, total: int) -> float:
 
 
 def derive_step_seed(seed: int, epoch: int, number: int) -> int:
-    """The seed of a step, the same whenever it is done."""
+    """Return the seed of a step, the same whenever it is done."""
     return stable_hash(str(seed), "step", str(epoch), str(number)) >> 1
 
 

@@ -45,7 +45,7 @@ class ImageEncoder(nn.Module):
         return features[:, 0].float() if self._has_class_token else features.float().mean(dim=1)
 
     def layers(self) -> list[nn.Module]:
-        """The stem, then the stages or blocks."""
+        """Return the stem, then the stages or blocks."""
         return _stacked(self.backbone)
 
     def batch_norms(self) -> list[tuple[str, nn.Module]]:
@@ -68,7 +68,7 @@ class TransformerTextEncoder(nn.Module):
         return token_vectors
 
     def layers(self) -> list[nn.Module]:
-        """The embeddings, then the blocks."""
+        """Return the embeddings, then the blocks."""
         return _stacked(self.backbone)
 
 
@@ -121,7 +121,7 @@ class ProjectionHead(nn.Module):
         )
 
     def forward(self, features: Tensor) -> Tensor:
-        """Returns (rows, dimensions) from features (rows, width)."""
+        """Return (rows, dimensions) from features (rows, width)."""
         projected: Tensor = self.layers(features)
         return projected
 
@@ -148,20 +148,20 @@ class DualEncoder(nn.Module):
         self.text_head = ProjectionHead(width, hidden, dimensions, dropout)
 
     def encode_images(self, pixels: Tensor) -> Tensor:
-        """Returns (images, dimensions), single precision, each of length one."""
+        """Return (images, dimensions), single precision, each of length one."""
         return _normalise(self.picture_head(self.picture_map(self.pictures(pixels))))
 
     def encode_texts(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Returns (texts, dimensions), single precision, each of length one."""
+        """Return (texts, dimensions), single precision, each of length one."""
         return _normalise(self.text_head(self.text_map(pool_tokens(self.texts(ids, mask), mask, self.pooling))))
 
     def forward(self, pixels: Tensor, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the vectors of images and of texts."""
+        """Return the vectors of images and of texts."""
         return self.encode_images(pixels), self.encode_texts(ids, mask)
 
 
 def build_dual_encoder(images: nn.Module, texts: nn.Module | dict[str, Any], heads: dict[str, Any]) -> DualEncoder:
-    """The model of two models of transformers, or, in place of the second, of a recurrent network's parameters;
+    """Return the model of two models of transformers, or, in place of the second, of a recurrent network's parameters;
     `heads`: what else DualEncoder takes."""
     text_encoder = RecurrentTextEncoder(**texts) if isinstance(texts, dict) else TransformerTextEncoder(texts)
     return DualEncoder(ImageEncoder(images), text_encoder, **heads)
@@ -173,7 +173,7 @@ def _normalise(vectors: Tensor) -> Tensor:
 
 
 def pool_tokens(hidden: Tensor, mask: Tensor, method: str) -> Tensor:
-    """Returns (texts, width) in single precision from (texts, length, width) and a mask that is 0 on padding.
+    """Return (texts, width) in single precision from (texts, length, width) and a mask that is 0 on padding.
 
     `cls` is the first token; `mean_max` is 0.6 of the mean and 0.4 of the maximum.
     A text without a token is zeros. Raises ValueError for another method.
@@ -233,7 +233,7 @@ def find_unfreezing_stage(epoch: int, starts: Sequence[int]) -> UnfreezingStage:
 def frozen_parameter_names(
     model: DualEncoder, stage: UnfreezingStage, *, images: bool = True, texts: bool = True
 ) -> set[str]:
-    """The parameters that do not train in a stage. A tower that is not pretrained (`images`, `texts` false)
+    """Return the parameters that do not train in a stage. A tower that is not pretrained (`images`, `texts` false)
     is never frozen. While any layer of the image tower is frozen, so are the weights of all its batch norms."""
     parts: list[nn.Module] = []
     if images:

@@ -21,7 +21,7 @@ _DEEPEST = 1000  # results of a query: what comes later adds less than a thousan
 
 @step("figures")
 def score_model(folder: Path, test_set: Path) -> dict[str, MetricScores]:
-    """Scores a checkpoint on a published set, as `querytruth evaluate --model` does."""
+    """Score a checkpoint on a published set, as `querytruth evaluate --model` does."""
     judged = load_judged_set(test_set)
     encoded = encoded_sets.encode_set(str(folder), judged)
     at_hand = encoded.images.is_known
@@ -38,7 +38,7 @@ def score_both_directions(
     qrels: pd.DataFrame,
     queries: pd.DataFrame | None,
 ) -> dict[str, MetricScores]:
-    """Scores vectors (n, d), a row per id, in both directions."""
+    """Score vectors (n, d), a row per id, in both directions."""
     arguments = {
         TEXT_TO_IMAGE: (texts, query_ids, images, image_ids, qrels, cluster_queries(queries)),
         IMAGE_TO_TEXT: (images, image_ids, texts, query_ids, transpose_qrels(qrels), None),
@@ -65,13 +65,13 @@ def _score_direction(
 
 
 def mean_scores(scores: dict[str, MetricScores]) -> dict[str, dict[str, float]]:
-    """Returns the figures by direction, and for the mean of both."""
+    """Return the figures by direction, and for the mean of both."""
     by_direction = {direction: scores_of_direction.means() for direction, scores_of_direction in scores.items()}
     return {**by_direction, "mean": average_directions(by_direction[TEXT_TO_IMAGE], by_direction[IMAGE_TO_TEXT])}
 
 
 def chance_scores(test_set: Path) -> dict[str, float]:
-    """Returns by metric what a random order of the set's images, or texts, gets on average: the mean of both
+    """Return by metric what a random order of the set's images, or texts, gets on average: the mean of both
     directions."""
     judged = load_judged_set(test_set)
     assert judged.stored is not None and judged.queries is not None
@@ -87,7 +87,7 @@ def chance_scores(test_set: Path) -> dict[str, float]:
 
 
 def scores_with_intervals(scores: dict[str, MetricScores], queries: pd.DataFrame) -> dict[str, dict[str, list[float]]]:
-    """Returns by direction and metric the mean and the ends of its 95% interval; that of `mean` is over images
+    """Return by direction and metric the mean and the ends of its 95% interval; that of `mean` is over images
     with all their texts."""
     by_direction: dict[str, dict[str, list[float]]] = {}
     for direction, direction_scores in scores.items():
@@ -106,7 +106,7 @@ def scores_with_intervals(scores: dict[str, MetricScores], queries: pd.DataFrame
 
 
 def _score_per_image(scores: dict[str, MetricScores], metric: str, queries: pd.DataFrame) -> pd.Series:
-    """Returns per image a number whose mean is that of both directions: its own score and those of its texts, weighted
+    """Return per image a number whose mean is that of both directions: its own score and those of its texts, weighted
     so that each image and each text counts the same. A text that was written for none of the images stands alone."""
     texts, image_scores = (scores[direction].per_query[metric] for direction in (TEXT_TO_IMAGE, IMAGE_TO_TEXT))
     image_of_text = queries.set_index("query_id")["source_image_id"].reindex(texts.index).astype("object")

@@ -40,7 +40,7 @@ class InitialModel:
 
 @step("make model")
 def create_initial_model(definition: TrainingDefinition, texts: list[str]) -> InitialModel:
-    """Creates the model with random weights by the seed and those of pretrained towers; a new text tower gets a
+    """Create the model with random weights by the seed and those of pretrained towers; a new text tower gets a
     vocabulary of the texts."""
     import torch
 
@@ -71,7 +71,7 @@ def create_initial_model(definition: TrainingDefinition, texts: list[str]) -> In
 
 @contextmanager
 def _one_line(definition: TrainingDefinition) -> Iterator[None]:
-    """Raises UserError for a model of transformers that is no tower for images."""
+    """Raise UserError for a model of transformers that is no tower for images."""
     name = definition.images.name or definition.images.architecture
     try:
         yield
@@ -83,7 +83,7 @@ def _one_line(definition: TrainingDefinition) -> Iterator[None]:
 
 
 def _try_images(model: Any, size: int) -> None:
-    """Encodes two images, as the training will. Raises any exception of the tower."""
+    """Encode two images, as the training will. Raises any exception of the tower."""
     import torch
 
     model.eval()
@@ -125,7 +125,7 @@ def _unknown(tokenizer: Any, texts: list[str]) -> float:
 
 
 def _text_tower(definition: TrainingDefinition, tokenizer: Any) -> tuple[Any, dict[str, Any]]:
-    """Returns the tower, or the parameters of a recurrent one, and its description for the checkpoint."""
+    """Return the tower, or the parameters of a recurrent one, and its description for the checkpoint."""
     tower = definition.texts
     if tower.architecture in RECURRENT_ARCHITECTURES:
         if wrong := sorted(set(tower.options) - {"embedding", "hidden", "depth"}):
@@ -155,7 +155,7 @@ class TrainingProgress:
     best: int = 0
 
     def selection_score(self, epoch: int) -> float:
-        """Returns the score by which an epoch is selected; minus infinity for none."""
+        """Return the score by which an epoch is selected; minus infinity for none."""
         return float(self.history[epoch - 1]["validation"]["mean"][SELECTION_METRIC]) if epoch else -1.0
 
 
@@ -175,7 +175,7 @@ class TrainingJob:
 
 @step("train")
 def run_training(job: TrainingJob) -> list[dict[str, Any]]:
-    """Trains until the last epoch or until the score stops improving; the best epoch's weights are stored in the
+    """Train until the last epoch or until the score stops improving; the best epoch's weights are stored in the
     folder. A training that was stopped resumes from its last state, with the same result."""
     import torch
 
@@ -246,7 +246,7 @@ def _step(job: TrainingJob, trainables: dict[str, Any], epoch: int, number: int,
 
 
 def build_step_rules(definition: TrainingDefinition) -> Any:
-    """Returns the definition's rules of a training step."""
+    """Return the definition's rules of a training step."""
     from querytruth.dual_encoder.augmentation import Augmentation
     from querytruth.dual_encoder.loss import LossRules, StepRules
 
@@ -256,7 +256,7 @@ def build_step_rules(definition: TrainingDefinition) -> Any:
 
 
 def make_batch(pairs: TrainingPairs, pixels: PixelTable, chosen: NDArray[np.int64]) -> Any:
-    """Returns the chosen pairs as a batch, their texts cut to the longest."""
+    """Return the chosen pairs as a batch, their texts cut to the longest."""
     import torch
 
     from querytruth.dual_encoder.loss import TrainingBatch
@@ -307,7 +307,7 @@ def _line(progress: TrainingProgress, epochs: int) -> str:
 
 
 def score_validation_part(job: TrainingJob) -> dict[str, dict[str, float]]:
-    """Returns the scores on the validation part, by direction."""
+    """Return the scores on the validation part, by direction."""
     from querytruth.dual_encoder.embedder import DualEncoderEmbedder
 
     fresh, tables = job.initial_model, job.validation

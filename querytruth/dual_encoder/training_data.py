@@ -45,13 +45,13 @@ def build_vocabulary(texts: Iterable[str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Returns the text as BERT's lower-casing tokenizer reads it: without accents."""
+    """Return the text as BERT's lower-casing tokenizer reads it: without accents."""
     apart = unicodedata.normalize("NFD", text.lower())
     return "".join(letter for letter in apart if unicodedata.category(letter) != "Mn")
 
 
 def split_images(images: pd.DataFrame, validation: float, test: float, seed: int) -> pd.Series:
-    """Returns the part of each image, by image_id; it depends only on the seed and the ids. A duplicate group stays in
+    """Return the part of each image, by image_id; it depends only on the seed and the ids. A duplicate group stays in
     one part. `validation` and `test`: a number of images, or below 1 a share; a group that does not fit goes to the
     next part. Raises UserError where a part is empty."""
     ids = images["image_id"].astype("object")
@@ -76,7 +76,7 @@ def split_images(images: pd.DataFrame, validation: float, test: float, seed: int
 
 
 def read_parts(images: pd.DataFrame, lists: Mapping[Any, Path]) -> pd.Series:
-    """Returns the part of each image, by image_id, from lists of names; none where no list has it. Raises UserError for
+    """Return the part of each image, by image_id, from lists of names; none where no list has it. Raises UserError for
     an image in two lists, and for a list none of whose images is in the set."""
     part_of: dict[str, str] = {}
     for part, path in lists.items():
@@ -118,7 +118,7 @@ def assign_queries_to_parts(queries: pd.DataFrame, qrels: pd.DataFrame, parts: p
 def select_relevant_pairs(
     part: str, part_of_query: pd.Series, part_of_image: pd.Series, qrels: pd.DataFrame
 ) -> pd.DataFrame:
-    """The relevant pairs (query_id, image_id) whose query and image both belong to a part, in order."""
+    """Return the relevant pairs (query_id, image_id) whose query and image both belong to a part, in order."""
     relevant = qrels.loc[qrels["relevance"] > 0, ["query_id", "image_id"]].astype("object")
     inside = (relevant["query_id"].map(part_of_query) == part) & (relevant["image_id"].map(part_of_image) == part)
     return relevant[inside.to_numpy()].sort_values(["query_id", "image_id"]).reset_index(drop=True)
@@ -144,11 +144,11 @@ class SplitSet:
 
     @property
     def name(self) -> str:
-        """The set with its version."""
+        """Return the set with its version."""
         return f"{self.stored.manifest['name']}/v{self.stored.manifest['version']}"
 
     def part_tables(self, part: str) -> Tables:
-        """Returns the part as tables of its own, with the judgments inside it."""
+        """Return the part as tables of its own, with the judgments inside it."""
         whole = self.stored.tables
         images = whole.images[whole.images["image_id"].map(self.part_of_image) == part].reset_index(drop=True)
         queries = whole.queries[whole.queries["query_id"].map(self.part_of_query) == part].reset_index(drop=True)
@@ -161,7 +161,7 @@ class SplitSet:
         return Tables(answerable, images, qrels, duplicates=groups.reset_index(drop=True))
 
     def summarize(self) -> dict[str, Any]:
-        """Returns the sizes of the split, for the report."""
+        """Return the sizes of the split, for the report."""
         manifest = self.stored.manifest
         counts = {part: int((self.part_of_image == part).sum()) for part in SPLIT_PARTS}
         queries = {part: int((self.part_of_query == part).sum()) for part in SPLIT_PARTS}
@@ -177,7 +177,7 @@ class SplitSet:
 
 @step("split")
 def load_split_set(definition: TrainingDefinition) -> SplitSet:
-    """Loads the set, given by its name below datasets/ or by folder, and splits its images into three parts. Queries in
+    """Load the set, given by its name below datasets/ or by folder, and splits its images into three parts. Queries in
     other languages than the definition's, and those without a relevant image, are left out and counted."""
     stored = set_files.read_set(set_files.find_set(definition.set))
     tables, ledger = stored.tables, Ledger()
@@ -221,7 +221,7 @@ class PixelTable:
 
 @step("read images")
 def read_pixels(stored: StoredSet, side: int) -> PixelTable:
-    """Returns every image of the set squashed to side x side. They are stored beside the sets: decoded once, not in
+    """Return every image of the set squashed to side x side. They are stored beside the sets: decoded once, not in
     every epoch and for every model."""
     places, folder = locate_images(stored), stored.path.parent.parent / ".pixels"
     ids = [place.image_id for place in places]
@@ -241,7 +241,7 @@ def read_pixels(stored: StoredSet, side: int) -> PixelTable:
 
 
 def _decode(places: list[ImageLocation], side: int, rows: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Decodes as evaluation does, so that both use the same pixels."""
+    """Decode as evaluation does, so that both use the same pixels."""
     from querytruth.dual_encoder.embedder import prepare_image
 
     known = np.zeros(len(places), dtype=bool)
@@ -271,7 +271,7 @@ class TrainingPairs:
     keep_colours: NDArray[np.bool_]
 
     def relevance_matrix(self, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns (texts, images) of the chosen pairs: which text is relevant for which image."""
+        """Return (texts, images) of the chosen pairs: which text is relevant for which image."""
         keys = self.query[chosen][:, None] * self.images + self.image[chosen][None, :]
         places = np.minimum(np.searchsorted(self.relevant_keys, keys), len(self.relevant_keys) - 1)
         is_relevant: NDArray[np.bool_] = self.relevant_keys[places] == keys
@@ -281,7 +281,7 @@ class TrainingPairs:
 def build_training_pairs(
     parts: SplitSet, part: str, pixels: PixelTable, tokenizer: Any, definition: TrainingDefinition
 ) -> TrainingPairs:
-    """Builds the pairs of a part whose image could be read. All images of a duplicate group are relevant for the same
+    """Build the pairs of a part whose image could be read. All images of a duplicate group are relevant for the same
     texts."""
     from querytruth.dual_encoder.augmentation import mentions_colours, mentions_left_or_right
     from querytruth.dual_encoder.embedder import tokenize_texts
@@ -312,14 +312,14 @@ def _mark_mentions(texts: Iterable[str], mentions: Any, is_enabled: bool) -> NDA
 
 
 def _groups(images: pd.DataFrame, ids: list[str]) -> NDArray[np.int64]:
-    """Returns per image the position of its duplicate group among all groups."""
+    """Return per image the position of its duplicate group among all groups."""
     by_id = images.set_index("image_id")["duplicate_group"].reindex(ids)
     names = by_id.astype("object").where(by_id.notna(), by_id.index)
     return np.unique(names.astype(str).to_numpy(), return_inverse=True)[1]
 
 
 def _relevant_keys(query: NDArray[Any], image: NDArray[Any], group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the keys of all pairs of a query and any image of the duplicate group of a relevant one."""
+    """Return the keys of all pairs of a query and any image of the duplicate group of a relevant one."""
     of_group = pd.Series(np.arange(len(group))).groupby(group).agg(list)
     relevant = pd.DataFrame({"query": query, "group": group[image]}).drop_duplicates()
     spread = relevant.assign(image=relevant["group"].map(of_group)).explode("image")

@@ -21,7 +21,7 @@ def render_training_report(
     chance: Mapping[str, float],
     split: Mapping[str, Any],
 ) -> str:
-    """Returns Markdown: the figures on the held-out images, and the epochs."""
+    """Return Markdown: the figures on the held-out images, and the epochs."""
     images = split["pictures"]
     lines = [
         f"# {definition.title or definition.name}",
@@ -46,13 +46,13 @@ def render_training_report(
 
 
 def format_scores_table(figures: Figures, chance: Mapping[str, float]) -> list[str]:
-    """Formats the report's table 1 with 95% intervals, in Markdown."""
+    """Format the report's table 1 with 95% intervals, in Markdown."""
     lines = ["| | " + " | ".join([*(title for title, _ in COLUMNS), CHANCE]) + " |", "|---|---|---|---|---|"]
     return lines + [f"| {' | '.join(row)} |" for row in list_score_rows(figures, chance)]
 
 
 def list_score_rows(figures: Figures, chance: Mapping[str, float]) -> list[list[str]]:
-    """Returns a row per metric: its title, a cell per column, and the mean of a random order."""
+    """Return a row per metric: its title, a cell per column, and the mean of a random order."""
     rows = []
     for title, metric in ROWS:
         cells = [_format_interval(figures[column][metric]) for _, column in COLUMNS]
@@ -61,19 +61,19 @@ def list_score_rows(figures: Figures, chance: Mapping[str, float]) -> list[list[
 
 
 def warn_of_chance(chance: Mapping[str, float]) -> str:
-    """Returns a warning where a random order gets much of a figure, because few images were kept back; else ""."""
+    """Return a warning where a random order gets much of a figure, because few images were kept back; else ""."""
     easy = [f"{title} {chance[metric]:.3f}" for title, metric in ROWS if chance.get(metric, 0) >= _MUCH]
     return f"a random order gets {', '.join(easy)}: so few images say little, raise split.test" if easy else ""
 
 
 def _format_interval(figure: Sequence[float]) -> str:
-    """Formats a figure and its interval: 0.267 (0.240 to 0.294)."""
+    """Format a figure and its interval: 0.267 (0.240 to 0.294)."""
     value, low, high = figure
     return f"{value:.3f} ({low:.3f} to {high:.3f})"
 
 
 def render_curves_svg(history: Sequence[Mapping[str, Any]]) -> str:
-    """Returns an SVG of the loss and of the mean validation scores of both directions over the epochs."""
+    """Return an SVG of the loss and of the mean validation scores of both directions over the epochs."""
     largest_loss = max(epoch["loss"] for epoch in history) or 1.0
     lines = {
         "mean R@1": [epoch["validation"]["mean"]["hit@1"] for epoch in history],

@@ -21,7 +21,7 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 
 def build_random_run(query_ids: Sequence[str], image_ids: Sequence[str], k: int, seed: int) -> pd.DataFrame:
-    """Returns k random images per query, by its id and the seed; all where there are fewer."""
+    """Return k random images per query, by its id and the seed; all where there are fewer."""
     images = sorted(image_ids)
     k = min(k, len(images))
     drawn = [
@@ -34,7 +34,7 @@ def build_random_run(query_ids: Sequence[str], image_ids: Sequence[str], k: int,
 
 
 def build_oracle_run(qrels: pd.DataFrame, k: int | None = None) -> pd.DataFrame:
-    """Returns the relevant images, higher grades first: k per query, or all."""
+    """Return the relevant images, higher grades first: k per query, or all."""
     relevant = qrels.loc[qrels["relevance"] > 0, ["query_id", "image_id", "relevance"]]
     relevant = relevant.astype({"query_id": "str", "image_id": "str"})
     ordered = relevant.sort_values(["query_id", "relevance", "image_id"], ascending=[True, False, False])
@@ -58,7 +58,7 @@ class LexicalIndex:
         self._documents = _normalise_rows(counts @ self._weights)
 
     def search(self, texts: Sequence[str], k: int) -> list[tuple[NDArray[np.int64], FloatArray]]:
-        """Returns, per text, the places in `image_ids` and the cosines of the k most similar images, the best first.
+        """Return, per text, the places in `image_ids` and the cosines of the k most similar images, the best first.
         Images with no n-gram in common are not returned."""
         found = []
         step = max(1, _CELLS // max(len(self.image_ids), 1))
@@ -81,7 +81,7 @@ class LexicalIndex:
 
 
 def build_lexical_run(queries: pd.DataFrame, texts: pd.DataFrame, k: int) -> pd.DataFrame:
-    """Returns the k images whose texts (image_id, text) are most similar to the query (query_id, text), by a
+    """Return the k images whose texts (image_id, text) are most similar to the query (query_id, text), by a
     LexicalIndex."""
     index = LexicalIndex(texts)
     found = index.search(queries["text"].tolist(), k)
@@ -111,7 +111,7 @@ def _normalise_rows(table: Any) -> Any:
 
 
 def _ngrams(texts: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns row and code of every n-gram; the code holds the numbers of its characters and is unique."""
+    """Return row and code of every n-gram; the code holds the numbers of its characters and is unique."""
     cleaned_texts = [_NO_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip() for text in texts]
     row = np.repeat(np.arange(len(cleaned_texts)), [len(cleaned_text) for cleaned_text in cleaned_texts])
     letter = np.frombuffer("".join(cleaned_texts).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)

@@ -22,7 +22,7 @@ from querytruth.evaluation.ranking import UNJUDGED, Hits, RankedRun, collect_hit
 
 
 def compute_upper_bound(ranked: RankedRun, metric: Metric) -> FloatArray:
-    """Returns the bound per query (queries,): from the figure itself, where all results are judged, to 1."""
+    """Return the bound per query (queries,): from the figure itself, where all results are judged, to 1."""
     value = compute_metric(ranked, metric)
     if metric.cut == "r":
         return np.maximum(value, _best_cut(ranked))
@@ -34,7 +34,7 @@ def compute_upper_bound(ranked: RankedRun, metric: Metric) -> FloatArray:
 
 
 def _all_relevant(ranked: RankedRun, metric: Metric, at: RowIndices) -> FloatArray:
-    """Returns the metric with the highest grade for these rows: no other judgments give more."""
+    """Return the metric with the highest grade for these rows: no other judgments give more."""
     grade, held = ranked.grade.copy(), ranked.truth.counts_by_level.copy()
     grade[at] = ranked.truth.relevant_grades[0]
     held[:, 0] += np.bincount(ranked.query[at], minlength=len(held))
@@ -42,7 +42,7 @@ def _all_relevant(ranked: RankedRun, metric: Metric, at: RowIndices) -> FloatArr
 
 
 def _best_cut(ranked: RankedRun) -> FloatArray:
-    """Returns the highest precision at R with one, two, … unjudged results as relevant, of which as many as can are
+    """Return the highest precision at R with one, two, … unjudged results as relevant, of which as many as can are
     above the cut: R = 2 of a, u, v, of which a is relevant, becomes 3 with u (2 of 3), and 4 with v (3 of 4)."""
     is_open, start = ranked.grade == UNJUDGED, np.searchsorted(ranked.query, np.arange(len(ranked.returned_counts)))
     query = ranked.query[is_open]
@@ -56,7 +56,7 @@ def _best_cut(ranked: RankedRun) -> FloatArray:
 
 
 def _best_number(ranked: RankedRun, metric: Metric, at: RowIndices, figure: FloatArray) -> FloatArray:
-    """Returns the highest value with the first one, two, … of these rows as relevant."""
+    """Return the highest value with the first one, two, … of these rows as relevant."""
     query, rank = ranked.query[at], ranked.rank[at]
     number = np.arange(1, len(query) + 1) - np.searchsorted(query, query)  # from 1 within each query
     hits = ranked.hits.within_cut(metric.cut if isinstance(metric.cut, int) else None)
@@ -77,7 +77,7 @@ def _best_number(ranked: RankedRun, metric: Metric, at: RowIndices, figure: Floa
 
 
 def _lifts(hits: Hits, metric: Metric, query: RowIndices, rank: RowIndices, number: RowIndices) -> FloatArray:
-    """Returns by how much the sum of precisions grows when a row becomes relevant after those before it: its own
+    """Return by how much the sum of precisions grows when a row becomes relevant after those before it: its own
     precision, and the gain of each later hit."""
     wide = max(int(hits.rank.max(initial=0)), int(rank.max(initial=0))) + 1
     place = np.searchsorted(hits.query * wide + hits.rank, query * wide + rank)
@@ -92,14 +92,14 @@ def _lifts(hits: Hits, metric: Metric, query: RowIndices, rank: RowIndices, numb
 
 
 def _slope(rank: RowIndices, metric: Metric) -> FloatArray:
-    """Returns the gain of a hit at this rank from one more hit before it."""
+    """Return the gain of a hit at this rank from one more hit before it."""
     if metric.name != "ap_trapezoid":
         return 1 / rank
     return np.where(rank > 1, (1 / rank + 1 / np.maximum(rank - 1, 1)) / 2, 1)
 
 
 def _ideals(hits: Hits, metric: Metric, query: RowIndices, number: RowIndices) -> tuple[FloatArray, FloatArray]:
-    """Returns the ideal DCG per query as judged, and per row with `number` more images of grade 1."""
+    """Return the ideal DCG per query as judged, and per row with `number` more images of grade 1."""
     gain = dict(metric.options)["gain"]
     cut = metric.cut if isinstance(metric.cut, int) else None
     ideal = dcg(ideal_hits(hits, cut), gain)
@@ -112,7 +112,7 @@ def _ideals(hits: Hits, metric: Metric, query: RowIndices, number: RowIndices) -
 
 
 def _running(values: FloatArray, query: RowIndices) -> FloatArray:
-    """Returns cumulative sums within each query."""
+    """Return cumulative sums within each query."""
     sums = np.append(0, np.cumsum(values))
     running: FloatArray = sums[1:] - sums[np.searchsorted(query, query)]
     return running

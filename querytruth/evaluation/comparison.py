@@ -46,7 +46,7 @@ class EvaluationWarning:
 def compare_systems(
     systems: Mapping[str, pd.DataFrame], metrics: Sequence[str], *, clusters: Any = None
 ) -> pd.DataFrame:
-    """Returns a row per metric and pair of systems (COMPARISON_COLUMNS), given as figures per query.
+    """Return a row per metric and pair of systems (COMPARISON_COLUMNS), given as figures per query.
 
     `difference` is the mean of `one` less that of `other`, `low` and `high` its 95% interval; wins are the queries on
     which `one` is better. `p_holm` is corrected for all pairs of the metric; `detectable` is the smallest difference
@@ -83,13 +83,13 @@ def _pair(metric: str, one: str, other: str, differences: FloatArray, clusters: 
 
 
 def count_wins_ties_losses(differences: FloatArray) -> dict[str, int]:
-    """Returns on how many queries the first of two systems is better, equal and worse."""
+    """Return on how many queries the first of two systems is better, equal and worse."""
     wins, losses = int((differences > _EQUAL).sum()), int((differences < -_EQUAL).sum())
     return {"wins": wins, "ties": len(differences) - wins - losses, "losses": losses}
 
 
 def find_most_different_queries(differences: pd.Series, count: int) -> list[str]:
-    """Returns the queries with the largest differences of either sign; equal ones by id."""
+    """Return the queries with the largest differences of either sign; equal ones by id."""
     sizes = differences.abs().where(differences.abs() > _EQUAL).dropna().round(9)
     order = np.lexsort([sizes.index.to_numpy(dtype=str), -sizes.to_numpy()])
     return [str(name) for name in sizes.index[order[:count]]]
@@ -104,7 +104,7 @@ def find_warnings(
     clusters: Any = None,
     waiting: int = 0,
 ) -> list[EvaluationWarning]:
-    """Returns the reasons to distrust the figures: `waiting`, so many further queries that nobody has judged;
+    """Return the reasons to distrust the figures: `waiting`, so many further queries that nobody has judged;
     `few_queries`, or few `clusters` (one per query), or one that outweighs the others; `saturated`: nearly all queries
     have the highest value; `floor`: nearly all have 0; `like_chance`: the interval includes the mean of a random order
     (`chance`, by metric)."""
@@ -135,7 +135,7 @@ def find_warnings(
 
 
 def measure_shortcuts(ranked: RankedRun, queries: pd.DataFrame | None) -> pd.DataFrame:
-    """Returns by query_id, for each query whose twin (the same question without number, size, place, absence or
+    """Return by query_id, for each query whose twin (the same question without number, size, place, absence or
     attribute) has an explicit negative of the query among its first ten: whether both have the same images among the
     first ten, and the share of these explicit negatives that the query keeps."""
     if queries is None or "twin" not in queries:
@@ -159,12 +159,12 @@ def measure_shortcuts(ranked: RankedRun, queries: pd.DataFrame | None) -> pd.Dat
 
 
 def _first(ranked: RankedRun, starts: Any, row: int) -> Any:
-    """Returns the codes of the first ten images of a query."""
+    """Return the codes of the first ten images of a query."""
     return ranked.image_code[starts[row] : min(starts[row + 1], starts[row] + SHORTCUT_DEPTH)]
 
 
 def find_ignored_families(shortcuts: pd.DataFrame, queries: pd.DataFrame | None) -> list[EvaluationWarning]:
-    """Returns a warning per family that the system ignores: it keeps most of the twin's explicit negatives for more
+    """Return a warning per family that the system ignores: it keeps most of the twin's explicit negatives for more
     than half of the questions, with a confidence of 95% (Clopper and Pearson). The phrasings of a question are one."""
     if queries is None or not len(shortcuts):
         return []

@@ -72,7 +72,7 @@ class EncodedSet:
 
 @step("encode set")
 def encode_set(name: str, judged: JudgedSet, image_change: str = "") -> EncodedSet:
-    """Encodes the set with a model, given by folder or by name on the hub. Vectors are stored in the sets' folder by
+    """Encode the set with a model, given by folder or by name on the hub. Vectors are stored in the sets' folder by
     the digest of their content: no image and no text is encoded twice with the same weights. `image_change`: of
     IMAGE_CHANGES, which the images are encoded after."""
     if (stored := judged.stored) is None:
@@ -94,7 +94,7 @@ def encode_set(name: str, judged: JudgedSet, image_change: str = "") -> EncodedS
 
 @step("read vectors")
 def read_encoded_set(folder: Path, judged: JudgedSet) -> EncodedSet:
-    """Reads the set's vectors from `folder`/queries and `folder`/images; rows of other ids are ignored and counted."""
+    """Read the set's vectors from `folder`/queries and `folder`/images; rows of other ids are ignored and counted."""
     if judged.queries is None or judged.images is None:
         raise UserError("evaluate", folder, "needs a set's ids, which bare judgments lack", "name a set")
     ledger, unknown_rows = Ledger(), 0
@@ -120,7 +120,7 @@ def read_encoded_set(folder: Path, judged: JudgedSet) -> EncodedSet:
 def encode_images(
     embedder: ImageTextEmbedder, places: list[ImageLocation], folder: Path, ledger: Ledger, change: str = ""
 ) -> EncodedItems:
-    """Returns a vector per image, stored in `folder`. Encodes an image under two ids once; one that is missing, changed
+    """Return a vector per image, stored in `folder`. Encodes an image under two ids once; one that is missing, changed
     or unreadable is entered in the ledger."""
     keys = [_key(place) for place in places]
     by_key = {key: place for key, place in zip(keys, places, strict=True) if key and place.location}
@@ -152,14 +152,14 @@ def encode_images(
 
 
 def _record_cost(folder: Path, embedder: ImageTextEmbedder, images: int, seconds: float) -> None:
-    """Keeps how long the encoding of so many images took; what a cache answered took none."""
+    """Keep how long the encoding of so many images took; what a cache answered took none."""
     entry = {"name": embedder.name, "revision": embedder.revision, "images": images, "seconds": round(seconds, 3)}
     with translate_write_errors("encode images", folder), open_log(folder / _COSTS, wait=True) as handle:
         append_lines(handle, [json.dumps(entry)])
 
 
 def read_encoding_cost(folder: Path, system: SystemDescription) -> dict[str, float] | None:
-    """Returns what a model costs, by what its result states of it: milliseconds an image (decoding included, on the
+    """Return what a model costs, by what its result states of it: milliseconds an image (decoding included, on the
     machine that encoded most at once; NaN where nothing was measured), and megabytes of vectors for 100,000 images.
     None for what is no model and no vectors."""
     if not isinstance(dimensions := system.get("dimensions"), int):
@@ -175,7 +175,7 @@ def read_encoding_cost(folder: Path, system: SystemDescription) -> dict[str, flo
 
 
 def _expand_rows(ids: pa.Array, row: NDArray[np.int64], vectors: Vectors, known: NDArray[np.bool_]) -> EncodedItems:
-    """Expands rows of distinct contents to rows of ids; -1 has none."""
+    """Expand rows of distinct contents to rows of ids; -1 has none."""
     rows, there = np.maximum(row, 0), row >= 0
     if not len(vectors):
         return EncodedItems(ids, np.zeros((len(ids), vectors.shape[1]), np.float32), there)
@@ -185,7 +185,7 @@ def _expand_rows(ids: pa.Array, row: NDArray[np.int64], vectors: Vectors, known:
 
 
 def _key(place: ImageLocation) -> str:
-    """Returns the recorded digest of the content, or the digest of the file as it is now; empty where there is no
+    """Return the recorded digest of the content, or the digest of the file as it is now; empty where there is no
     file."""
     if place.sha256 is not None or place.location is None or "://" in place.location:
         return place.sha256 or ""

@@ -41,7 +41,7 @@ LEFT_OUT_COLUMNS = ["kind", "id", "rows", "known_in"]
 
 
 def number_questions(queries: pd.DataFrame | None, query_ids: pd.Index) -> pd.Series:
-    """Returns the number of the question, from 0, by query id: of those of `query_ids` that have another phrasing
+    """Return the number of the question, from 0, by query id: of those of `query_ids` that have another phrasing
     there."""
     if queries is None or "labels" not in queries:
         return pd.Series(dtype="int64")
@@ -57,7 +57,7 @@ def number_questions(queries: pd.DataFrame | None, query_ids: pd.Index) -> pd.Se
 
 
 def find_spreads(per_query: pd.DataFrame, question: pd.Series, metrics: Sequence[str]) -> pd.DataFrame:
-    """Returns the best less the worst phrasing of each question (questions x metrics). `question`: that of
+    """Return the best less the worst phrasing of each question (questions x metrics). `question`: that of
     `number_questions`."""
     grouped = per_query.loc[question.index, list(metrics)].groupby(question)
     return grouped.max() - grouped.min()
@@ -66,7 +66,7 @@ def find_spreads(per_query: pd.DataFrame, question: pd.Series, metrics: Sequence
 def measure_phrasing_spread(
     per_query: pd.DataFrame, queries: pd.DataFrame | None, metrics: Sequence[str]
 ) -> pd.DataFrame:
-    """Returns a row (SPREAD_COLUMNS) per metric: the means over questions of the worst phrasing, of all and of the
+    """Return a row (SPREAD_COLUMNS) per metric: the means over questions of the worst phrasing, of all and of the
     best, and of the best less the worst with its 95% interval. No row where no question has two phrasings. A question
     with more phrasings has the larger spread: compare systems, not sets."""
     question = number_questions(queries, per_query.index)
@@ -87,7 +87,7 @@ def measure_phrasing_spread(
 def compare_phrasing_spread(
     systems: Mapping[str, pd.DataFrame], queries: pd.DataFrame | None, metrics: Sequence[str]
 ) -> pd.DataFrame:
-    """Returns a row (SPREAD_DIFFERENCE_COLUMNS) per metric and pair of systems (figures by query): the spread of `one`
+    """Return a row (SPREAD_DIFFERENCE_COLUMNS) per metric and pair of systems (figures by query): the spread of `one`
     less that of `other` over the same questions, compared as figures are (`compare_systems`)."""
     question = number_questions(queries, next(iter(systems.values())).index)
     if question.empty:
@@ -101,13 +101,13 @@ def compare_phrasing_spread(
 
 
 def find_other_queries(counts: Mapping[str, Any]) -> Mapping[str, int] | None:
-    """Returns the `queries_of_set` of a result's counts where not all queries count, else None."""
+    """Return the `queries_of_set` of a result's counts where not all queries count, else None."""
     of_set = counts.get("queries_of_set") or {"all": 0, "count": 0}
     return None if of_set["all"] == of_set["count"] else of_set
 
 
 def describe_queries(counts: Mapping[str, Any], shown: int) -> str:
-    """Returns where the queries of a set went, by the `queries_of_set` of a result's counts: `200 queries: 122 count,
+    """Return where the queries of a set went, by the `queries_of_set` of a result's counts: `200 queries: 122 count,
     77 wait for judgments, 1 without an answer here`; where all count, and where that is not stated, those `shown`."""
     if (of_set := find_other_queries(counts)) is None:
         return f"{shown:,} queries"
@@ -116,7 +116,7 @@ def describe_queries(counts: Mapping[str, Any], shown: int) -> str:
 
 
 def describe_part(part: Mapping[str, str | int]) -> str:
-    """Returns the values that the queries of a part of a set have, such as `language=en, level=2`."""
+    """Return the values that the queries of a part of a set have, such as `language=en, level=2`."""
     return ", ".join(f"{column}={value}" for column, value in part.items())
 
 
@@ -162,12 +162,12 @@ class EvaluationResult:
 
     @property
     def metrics(self) -> list[str]:
-        """The names of the figures, in their order."""
+        """Return the names of the figures, in their order."""
         return [str(name) for name in self.figures["metric"]]
 
     @property
     def set_name(self) -> str:
-        """The name and version of the set, or the title of bare files, and which part of it was evaluated."""
+        """Return the name and version of the set, or the title of bare files, and which part of it was evaluated."""
         name = f"{self.set['name']}/v{self.set['version']}" if self.set["version"] else str(self.set["title"])
         return f"{name} ({describe_part(part)})" if (part := self.set.get("part")) else name
 

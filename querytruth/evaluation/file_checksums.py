@@ -25,7 +25,7 @@ _AT_ONCE = 1000  # lines
 
 
 def map_system_ids(images: pd.DataFrame, column: str, stored: StoredSet) -> dict[str, str]:
-    """Returns the image id by the id that a system answers with: a value of a column of the images, `sha1` of their
+    """Return the image id by the id that a system answers with: a value of a column of the images, `sha1` of their
     files, or a pattern. Raises UserError for sha1 where no file is at hand."""
     return _map_checksums(images, stored) if column == "sha1" else map_pattern(images, column)
 
@@ -53,7 +53,7 @@ def _read_kept(file: Path) -> dict[str, str]:
 
 
 def _compute(images: pd.DataFrame, stored: StoredSet) -> dict[str, str]:
-    """Returns sha1 by sha256 of the files that are at hand and unchanged, and keeps them."""
+    """Return sha1 by sha256 of the files that are at hand and unchanged, and keeps them."""
     file, found = stored.path.parent.parent / _KEPT, dict[str, str]()
     with current_run().reporter.bar("sha1 of images", len(images), "images") as advance:
         for sha256, place in _locate(images, stored):
@@ -71,7 +71,7 @@ def _compute(images: pd.DataFrame, stored: StoredSet) -> dict[str, str]:
 
 
 def _locate(images: pd.DataFrame, stored: StoredSet) -> Iterator[tuple[str, Path]]:
-    """Yields the sha256 and the file of each image that is at hand: in the folder that the build read, or below one
+    """Yield the sha256 and the file of each image that is at hand: in the folder that the build read, or below one
     that the person names."""
     names = images["file_name"].dropna().astype(str).tolist()
     sources = [stored.own_definition.get("images"), *list_image_roots()]
@@ -84,7 +84,7 @@ def _locate(images: pd.DataFrame, stored: StoredSet) -> Iterator[tuple[str, Path
 
 
 def _read_sha1(path: Path, sha256: str) -> str | None:
-    """Returns the SHA-1 of a file; None where its SHA-256 is another."""
+    """Return the SHA-1 of a file; None where its SHA-256 is another."""
     both = hashlib.sha256(), hashlib.sha1(usedforsecurity=False)
     with open_regular(path) as file:
         while data := file.read(1 << 20):

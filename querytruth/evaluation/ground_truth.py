@@ -23,7 +23,7 @@ _HIGHEST = 1000  # grade: nDCG's gain is 2 to its power
 
 
 def factorize_ids(column: pd.Series) -> tuple[Codes, pa.Array]:
-    """Returns per row the place of its id among the distinct ids, -1 for none, and the ids (some may be in no row)."""
+    """Return per row the place of its id among the distinct ids, -1 for none, and the ids (some may be in no row)."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.codes.to_numpy().astype(np.int32), to_id_array(column.cat.categories)
     coded = to_id_array(column).dictionary_encode()
@@ -32,7 +32,7 @@ def factorize_ids(column: pd.Series) -> tuple[Codes, pa.Array]:
 
 
 def to_id_array(values: Any) -> pa.Array:
-    """Returns ids as an Arrow array of strings; numbers become their digits."""
+    """Return ids as an Arrow array of strings; numbers become their digits."""
     if isinstance(values, pa.Array):
         return values
     column = pd.Series(values)
@@ -42,7 +42,7 @@ def to_id_array(values: Any) -> pa.Array:
 
 
 def find_positions(known: pa.Array, ids: pa.Array) -> Codes:
-    """Returns the place of each id among the known ones; -1 for unknown ids."""
+    """Return the place of each id among the known ones; -1 for unknown ids."""
     if ids.equals(known):  # a run over the same gallery
         return np.arange(len(ids), dtype=np.int32)
     places: Codes = pc.index_in(ids, value_set=known).fill_null(-1).to_numpy()
@@ -50,20 +50,20 @@ def find_positions(known: pa.Array, ids: pa.Array) -> Codes:
 
 
 def mark_occurring(codes: Codes, count: int) -> NDArray[np.bool_]:
-    """Returns which of `count` ids occur in a row, (count,)."""
+    """Return which of `count` ids occur in a row, (count,)."""
     occurs = np.zeros(count, dtype=bool)
     occurs[codes] = True
     return occurs
 
 
 def argsort_ids(ids: pa.Array) -> RowIndices:
-    """Returns the places of the ids in the order of their UTF-8 bytes."""
+    """Return the places of the ids in the order of their UTF-8 bytes."""
     order: RowIndices = pc.sort_indices(ids.cast(pa.large_binary())).to_numpy().astype(np.int64)
     return order
 
 
 def argsort_ids_descending(ids: Any, stage: str) -> RowIndices:
-    """Returns the places of the ids from the highest to the lowest. Raises UserError where an id occurs twice."""
+    """Return the places of the ids from the highest to the lowest. Raises UserError where an id occurs twice."""
     known = to_id_array(ids)
     order = argsort_ids(known)
     ordered = known.take(pa.array(order))
@@ -73,7 +73,7 @@ def argsort_ids_descending(ids: Any, stage: str) -> RowIndices:
 
 
 def build_run(query_ids: Any, image_ids: Any, places: NDArray[Any], scores: NDArray[Any]) -> pd.DataFrame:
-    """Returns a run (query_id, image_id, score) of images given by place (queries, k) among the ids; -1 is none."""
+    """Return a run (query_id, image_id, score) of images given by place (queries, k) among the ids; -1 is none."""
     rows, columns = np.nonzero(places >= 0)
     known = [pd.Index(to_id_array(ids).to_pandas(), dtype="str") for ids in (query_ids, image_ids)]
     return pd.DataFrame(
@@ -114,7 +114,7 @@ class GroundTruth:
 
 
 def index_qrels(qrels: pd.DataFrame, gallery: Any = None, queries: Any = None) -> GroundTruth:
-    """Indexes judgments (query_id, image_id, relevance) in any order. `gallery`: the ids of all images; `queries`: the
+    """Index judgments (query_id, image_id, relevance) in any order. `gallery`: the ids of all images; `queries`: the
     ids of all queries, else a query without a judgment is unknown. Raises UserError for a grade that is not valid, a
     pair that occurs twice, a judged image that is not in the gallery, and qrels without a relevant image."""
     query, names = factorize_ids(qrels["query_id"])
@@ -157,7 +157,7 @@ def index_qrels(qrels: pd.DataFrame, gallery: Any = None, queries: Any = None) -
 
 
 def hash_keys(keys: RowIndices, hash_filter: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Returns a place in the filter per key (Fibonacci hashing: Knuth, The Art of Computer Programming 3, 6.4)."""
+    """Return a place in the filter per key (Fibonacci hashing: Knuth, The Art of Computer Programming 3, 6.4)."""
     spread: NDArray[np.uint64] = keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return spread >> np.uint64(65 - len(hash_filter).bit_length())
 
@@ -180,7 +180,7 @@ def _grades(qrels: pd.DataFrame) -> NDArray[np.int16]:
 
 
 def _ordered(ids: pa.Array, wanted: NDArray[np.bool_]) -> tuple[RowIndices, pa.Array]:
-    """Returns per id its row among the wanted ids in order, or -1; and the wanted ids."""
+    """Return per id its row among the wanted ids in order, or -1; and the wanted ids."""
     places = np.flatnonzero(wanted)
     places = places[argsort_ids(ids.take(pa.array(places)))]
     rows = np.full(len(ids), -1, dtype=np.int64)
@@ -203,7 +203,7 @@ def _refuse_twice(keys: RowIndices, query_ids: pa.Array, image_ids: pa.Array) ->
 
 
 def find_representatives(duplicates: pd.DataFrame, image_ids: pd.Series) -> pd.Series:
-    """Returns by id of an image the id of the one that it counts as, without images that count as themselves: the
+    """Return by id of an image the id of the one that it counts as, without images that count as themselves: the
     representative of its group, or the group's first id in the gallery where the representative is not in it. A group
     without an image in the gallery is left out. `duplicates`: the table of a set; `image_ids`: its gallery."""
     inside = duplicates[find_positions(to_id_array(image_ids), to_id_array(duplicates["image_id"])) >= 0]
@@ -215,7 +215,7 @@ def find_representatives(duplicates: pd.DataFrame, image_ids: pd.Series) -> pd.S
 
 
 def fold_tables(tables: Tables, representatives: pd.Series) -> Tables:
-    """Returns the tables with one image per duplicate group and its judgments. Of the grades that a query gives to the
+    """Return the tables with one image per duplicate group and its judgments. Of the grades that a query gives to the
     images of a group, the highest one counts."""
     is_copy = tables.images["image_id"].isin(representatives.index)
     if not is_copy.any():
@@ -233,7 +233,7 @@ def _fold_qrels(qrels: pd.DataFrame, representatives: pd.Series) -> pd.DataFrame
 
 
 def fold_run(run: pd.DataFrame, representatives: pd.Series, column: str = "image_id") -> tuple[pd.DataFrame, int]:
-    """Returns a run (query_id, image_id, score) in which each image is the one that it counts as, at its best score,
+    """Return a run (query_id, image_id, score) in which each image is the one that it counts as, at its best score,
     and the number of rows that named another image of its group. `column`: `query_id` where images are the queries; of
     the results of several images of a group, those with the best scores count. A row that repeats another one stays."""
     codes, ids = factorize_ids(run[column])

@@ -49,7 +49,7 @@ class JudgedSet:
 
     @property
     def queries(self) -> pd.DataFrame | None:
-        """The set's queries, with `overlap` where that is known."""
+        """Return the set's queries, with `overlap` where that is known."""
         queries = None if self.stored is None else self.stored.tables.queries
         if queries is None or self.overlap is None:
             return queries
@@ -57,7 +57,7 @@ class JudgedSet:
 
     @property
     def images(self) -> pd.DataFrame | None:
-        """The set's images."""
+        """Return the set's images."""
         return None if self.stored is None else self.stored.tables.images
 
 
@@ -72,12 +72,12 @@ class EvaluationView:
 
     @property
     def query_ids(self) -> pa.Array:
-        """The ids of the queries that count, in order."""
+        """Return the ids of the queries that count, in order."""
         return self.spec.truth.query_ids
 
     @property
     def all_query_ids(self) -> pa.Array:
-        """The ids of all queries, also of those without a relevant image."""
+        """Return the ids of all queries, also of those without a relevant image."""
         return pa.concat_arrays([self.query_ids, to_id_array(sorted(self.spec.truth.queries_without_relevant))])
 
     @property
@@ -88,16 +88,16 @@ class EvaluationView:
 
     @property
     def gallery_ids(self) -> pa.Array | None:
-        """The ids of what can be found, in the set's order."""
+        """Return the ids of what can be found, in the set's order."""
         return self.spec.truth.image_ids if self.spec.truth.is_gallery else None
 
     @property
     def is_image_to_text(self) -> bool:
-        """Whether images are the queries."""
+        """Return whether images are the queries."""
         return self.spec.direction == IMAGE_TO_TEXT
 
     def list_absent(self) -> list[str]:
-        """The ids of this view's own queries that the gallery has no answer to (`absent_queries`)."""
+        """Return the ids of this view's own queries that the gallery has no answer to (`absent_queries`)."""
         queries = self.spec.queries
         if queries is None or self.gallery_ids is None or self.is_image_to_text:
             return []
@@ -105,7 +105,7 @@ class EvaluationView:
         return list_absent(here, self.qrels, len(self.gallery_ids)) if len(here) else []
 
     def list_waiting(self) -> list[str]:
-        """The ids of the set's other queries without a relevant image: they wait for judgments."""
+        """Return the ids of the set's other queries without a relevant image: they wait for judgments."""
         if self.judged_set.stored is None or self.is_image_to_text:
             return []
         return sorted(self.spec.truth.queries_without_relevant.difference(self.list_absent()))
@@ -113,7 +113,7 @@ class EvaluationView:
 
 @step("read set")
 def load_judged_set(path: Path, *, needs_judgments: bool = True) -> JudgedSet:
-    """Loads a version of a set. Raises UserError if it has no queries, or no judgment where one is needed."""
+    """Load a version of a set. Raises UserError if it has no queries, or no judgment where one is needed."""
     names = ("queries", "images", "qrels", "duplicates", "candidate_judgments", "query_aliases")
     stored = set_files.read_set(path, names)
     manifest = stored.manifest
@@ -141,7 +141,7 @@ def load_judged_set(path: Path, *, needs_judgments: bool = True) -> JudgedSet:
 
 @step("read qrels")
 def load_judged_qrels(path: Path) -> JudgedSet:
-    """Loads judgments in TREC's form alone."""
+    """Load judgments in TREC's form alone."""
     qrels = read_trec_qrels(path)
     described: EvaluatedSet = {"name": path.name.split(".")[0], "version": 0, "content_digest": file_sha256(path)[0]}
     return JudgedSet({**described, "kind": "qrels", "title": path.name}, qrels)
@@ -151,7 +151,7 @@ def load_judged_qrels(path: Path) -> JudgedSet:
 def build_evaluation_view(
     judged: JudgedSet, direction: str, metrics: Sequence[str], precisions: Sequence[float]
 ) -> EvaluationView:
-    """Returns the judgments for one direction."""
+    """Return the judgments for one direction."""
     is_image_to_text = direction == IMAGE_TO_TEXT
     qrels = transpose_qrels(judged.qrels) if is_image_to_text else judged.qrels
     queries, images = judged.queries, judged.images
@@ -180,7 +180,7 @@ def build_evaluation_view(
 
 
 def exclude_queries(view: EvaluationView, query_ids: frozenset[str]) -> EvaluationView:
-    """Returns the view without some of its queries. Raises UserError where no other query has a relevant image."""
+    """Return the view without some of its queries. Raises UserError where no other query has a relevant image."""
     if not query_ids:
         return view
     qrels = view.qrels[~view.qrels["query_id"].isin(query_ids)].reset_index(drop=True)
@@ -192,14 +192,14 @@ def exclude_queries(view: EvaluationView, query_ids: frozenset[str]) -> Evaluati
 
 
 def is_pooled(qrels: pd.DataFrame) -> bool:
-    """Whether people judged what searches returned: only then is a result that nobody judged an open question, and not
-    one that the set holds to be wrong."""
+    """Return whether people judged what searches returned: only then is a result that nobody judged an open question,
+    and not one that the set holds to be wrong."""
     by_people = qrels["judged_by"].astype("str").isin(("human", "table", "publisher"))
     return bool((by_people & (qrels["relevance"] == 0)).any())
 
 
 def cluster_queries(queries: pd.DataFrame | None) -> pd.Series | None:
-    """Returns per query id what it shares with others: its topic, else its source image, else its labels (asked in
+    """Return per query id what it shares with others: its topic, else its source image, else its labels (asked in
     several styles and languages). Such queries are not independent evidence."""
     if queries is None:
         return None
@@ -210,7 +210,7 @@ def cluster_queries(queries: pd.DataFrame | None) -> pd.Series | None:
 
 
 def parse_slices(slices: Iterable[str], stage: str) -> list[tuple[str, str]]:
-    """Returns aspect and value of texts like language=zh. Raises UserError."""
+    """Return aspect and value of texts like language=zh. Raises UserError."""
     parts = [text.partition("=") for text in slices]
     if wrong := [text for text, equals, value in parts if not equals or not value]:
         raise UserError(stage, f"--slice {wrong[0]}", "is no aspect=value", "write it like language=zh")
@@ -218,7 +218,7 @@ def parse_slices(slices: Iterable[str], stage: str) -> list[tuple[str, str]]:
 
 
 def is_in_slice(queries: pd.DataFrame | None, query_ids: pd.Index, aspect: str, value: str, stage: str) -> BoolArray:
-    """Returns whether each query belongs to the slice. Raises UserError for an unknown aspect and an empty slice."""
+    """Return whether each query belongs to the slice. Raises UserError for an unknown aspect and an empty slice."""
     aspects, name = find_query_aspects(queries, query_ids), f"{aspect}={value}" if value else aspect
     if aspect not in aspects:
         next_step = suggest_choice(aspect, list(aspects)) if aspects else f"{stage} on a set: judgments have no texts"
@@ -234,7 +234,7 @@ def is_in_slice(queries: pd.DataFrame | None, query_ids: pd.Index, aspect: str, 
 
 
 def select_slices(slices: pd.DataFrame, wanted: Iterable[str]) -> pd.DataFrame:
-    """Returns the rows of a result's slices that are named by aspect, or by aspect=value, in that order."""
+    """Return the rows of a result's slices that are named by aspect, or by aspect=value, in that order."""
     parts = [text.partition("=") for text in wanted]
     found = [
         slices[(slices["slice"] == aspect) & (slices["value"].isin([value]) | (value == ""))]
@@ -244,7 +244,7 @@ def select_slices(slices: pd.DataFrame, wanted: Iterable[str]) -> pd.DataFrame:
 
 
 def check_slices(judged: JudgedSet, wanted: Iterable[str], stage: str) -> None:
-    """Raises UserError for an aspect, or aspect=value, that no query of the set has."""
+    """Raise UserError for an aspect, or aspect=value, that no query of the set has."""
     for text in wanted:
         query_ids = pd.Index([] if judged.queries is None else judged.queries["query_id"])
         aspect, _, value = text.partition("=")
@@ -254,7 +254,7 @@ def check_slices(judged: JudgedSet, wanted: Iterable[str], stage: str) -> None:
 
 
 def select_part(judged: JudgedSet, part: Mapping[str, str | int]) -> JudgedSet:
-    """Returns the set with only those queries that have all the values, by column; the gallery stays whole. A family is
+    """Return the set with only those queries that have all the values, by column; the gallery stays whole. A family is
     given alone ("count") or with its kind ("count/2"). The description of the set states the part. Raises
     UserError for an unknown column or value, for bare judgments, and where no query has all the values."""
     if not part:
@@ -297,14 +297,14 @@ def _has_value(queries: pd.DataFrame, column: str, value: str) -> "pd.Series[boo
 
 
 def read_named_images(path: Path) -> pd.DataFrame:
-    """Returns the images of a version, and a row for each copy that its gallery lists once: with the copy's file name
+    """Return the images of a version, and a row for each copy that its gallery lists once: with the copy's file name
     and the id of the image that it counts as. An index that holds all files answers with any of the names."""
     tables = read_set(path, ("images", "duplicates")).tables
     return add_copies(tables.images, tables.duplicates)
 
 
 def add_copies(images: pd.DataFrame, duplicates: pd.DataFrame) -> pd.DataFrame:
-    """Returns the images and a row (image_id, file_name) for each copy of one of them."""
+    """Return the images and a row (image_id, file_name) for each copy of one of them."""
     if duplicates.empty:
         return images
     represented = find_representatives(duplicates, images["image_id"])

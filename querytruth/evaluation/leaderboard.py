@@ -35,7 +35,7 @@ def rank_systems(
     clusters: Any = None,
     bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> tuple[list[SystemRank], list[list[str]]]:
-    """Returns systems by the mean of their figures on the same queries (queries,), the best first, those of equal mean
+    """Return systems by the mean of their figures on the same queries (queries,), the best first, those of equal mean
     in the order of their names; and the largest groups of neighbours of which no pair differs by the test. `bounds`: by
     system what its mean is at least and at most, where judgments are missing."""
     names = sorted(figures, key=lambda name: (-float(np.mean(figures[name])), name))
@@ -51,7 +51,7 @@ def rank_systems(
 
 
 def _find_better(values: list[FloatArray], clusters: Any) -> NDArray[np.bool_]:
-    """Whether the row's system is better than the column's by the corrected tests."""
+    """Return whether the row's system is better than the column's by the corrected tests."""
     is_better = np.zeros((len(values), len(values)), dtype=bool)
     pairs = list(combinations(range(len(values)), 2))
     if not pairs:

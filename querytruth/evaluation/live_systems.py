@@ -51,7 +51,7 @@ _ORDERED = {
 def list_image_searches(
     system: ImageSearchSystem, stored: StoredSet, image_ids: Sequence[str], k: int
 ) -> list[QuerySearch]:
-    """Returns a search per image; its file is read when it is asked. Raises UserError for an image that is not at
+    """Return a search per image; its file is read when it is asked. Raises UserError for an image that is not at
     hand."""
     places = {place.image_id: place for place in locate_images(stored)}
     return [
@@ -62,7 +62,7 @@ def list_image_searches(
 
 
 def map_text_ids(queries: pd.DataFrame) -> dict[str, str]:
-    """Returns the query id by what a system answers with: the query id, or a text that one query alone has."""
+    """Return the query id by what a system answers with: the query id, or a text that one query alone has."""
     ids, texts = queries["query_id"].astype(str).tolist(), queries["text"].tolist()
     shared = Counter(texts)
     return {text: name for name, text in zip(ids, texts, strict=True) if shared[text] == 1} | dict(
@@ -85,7 +85,7 @@ def _search(system: ImageSearchSystem, place: ImageLocation, k: int) -> list[Sea
 
 
 def make_live_system(described: SystemFile, judged: JudgedSet, options: AskOptions) -> EvaluatedSystem:
-    """Returns the system of a file; it finds images by texts, or texts by images. Raises UserError for bare
+    """Return the system of a file; it finds images by texts, or texts by images. Raises UserError for bare
     judgments."""
     if judged.stored is None:
         raise UserError("evaluate", described.name, "needs a set's texts, which bare judgments lack", "name a set")
@@ -123,7 +123,7 @@ def _produce_run(described: SystemFile, view: EvaluationView, k: int, options: A
 
 
 def ask_texts(described: SystemFile, stored: StoredSet, k: int, options: AskOptions) -> SystemRun:
-    """Returns the run of a service that is asked for the texts of all queries of the set, judged or not; its answers
+    """Return the run of a service that is asked for the texts of all queries of the set, judged or not; its answers
     are recorded. Raises UserError where it answers none."""
     system, queries = described.system, stored.tables.queries
     asked = [
@@ -145,7 +145,7 @@ def ask_texts(described: SystemFile, stored: StoredSet, k: int, options: AskOpti
 def match_other_ids(
     described: SystemFile, stored: StoredSet, images: pd.DataFrame, ids: Collection[str], names: Collection[str]
 ) -> NameMatch:
-    """Returns which of the answered `names` that are none of the `ids` name images all the same: those of a file that
+    """Return which of the answered `names` that are none of the `ids` name images all the same: those of a file that
     says `image_id` are matched as those of a run are. Raises UserError where one could be several images."""
     if described.system.options.ids != "image_id":
         return NameMatch()
@@ -154,7 +154,7 @@ def match_other_ids(
 
 
 def _explain_ids(described: SystemFile, images: pd.DataFrame, names: Collection[str]) -> tuple[str, str]:
-    """The reason and the next step where no answer maps to an image."""
+    """Return the reason and the next step where no answer maps to an image."""
     reason = f"answers with no id of {described.system.options.ids} (such as {min(names)[:80]!r})"
     found = find_pattern(names, images)
     return reason, f'write ids: "{found[0]}"' if found else system_answers.TRY_ONE
@@ -174,7 +174,7 @@ def _ask(
 def build_system_run(
     query_ids: Sequence[str], answers: Sequence[SystemAnswer], ids: dict[str, str], k: int, check: IndexCheck
 ) -> SystemRun:
-    """Returns the run of answers, its warnings and counts. The answers' order is the ranking: scores are only used
+    """Return the run of answers, its warnings and counts. The answers' order is the ranking: scores are only used
     where all of them are finite and never rise. Raises UserError where no query was answered."""
     failures = Counter(answer.failure for answer in answers if answer.failure)
     if failures and failures.total() == len(answers):

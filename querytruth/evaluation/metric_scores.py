@@ -63,7 +63,7 @@ CONVENTIONS = {
 
 
 def expected_by_chance(metric: Metric, truth: ground_truth.GroundTruth, gallery: int) -> FloatArray:
-    """Returns the expected value per query (queries,) for a random order of `gallery` images, judged ones included; NaN
+    """Return the expected value per query (queries,) for a random order of `gallery` images, judged ones included; NaN
     for a metric that has no closed form below."""
     empty = np.empty(0, dtype=np.int64)
     whole = Hits(empty, empty, empty.astype(np.int16), empty, truth.relevant_grades, truth.counts_by_level)
@@ -121,7 +121,7 @@ def _average_precision(whole: Hits, cut: RowIndices, seen: RowIndices, gallery: 
 def _by_count(
     relevant: RowIndices, seen: RowIndices, gallery: int, means: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
-    """Returns per query the value at `seen` of `means`, a function of the probabilities that none of the first 0, 1, …
+    """Return per query the value at `seen` of `means`, a function of the probabilities that none of the first 0, 1, …
     images is relevant; these depend only on the number of relevant images."""
     values = np.empty(len(relevant))
     ranks = np.arange(seen.max())
@@ -163,11 +163,11 @@ class MetricScores:
     clusters: Any = None
 
     def means(self) -> dict[str, float]:
-        """Returns by name the mean over all queries."""
+        """Return by name the mean over all queries."""
         return {str(metric): float(self.per_query[str(metric)].mean()) for metric in self.metrics}
 
     def counts(self) -> dict[str, Any]:
-        """Returns the counts of a result file: all, missing and tied queries, and the judged share of results."""
+        """Return the counts of a result file: all, missing and tied queries, and the judged share of results."""
         return {
             "queries": len(self.per_query),
             "queries_missing": len(self.missing_queries),
@@ -179,7 +179,7 @@ class MetricScores:
     def figures(
         self, chance: Mapping[str, float], waiting: Mapping[str, FloatArray] = MappingProxyType({})
     ) -> pd.DataFrame:
-        """Returns a row per metric (FIGURE_COLUMNS); `chance`: by metric the mean of a random order; `waiting`: the
+        """Return a row per metric (FIGURE_COLUMNS); `chance`: by metric the mean of a random order; `waiting`: the
         bounds of `bound_waiting`, which at_least and at_most are over, too."""
         means = self.means()
         queries = len(self.per_query)
@@ -201,7 +201,7 @@ class MetricScores:
 def score_run(
     ranked: RankedRun, metrics: Sequence[str] = DEFAULT_METRICS, *, clusters: pd.Series | None = None
 ) -> MetricScores:
-    """Returns the figures of the named metrics, each once. `clusters`: per query id the topic or image that it shares
+    """Return the figures of the named metrics, each once. `clusters`: per query id the topic or image that it shares
     with others. Raises UserError for an unknown metric."""
     chosen = tuple(dict.fromkeys(parse_metric(name) for name in metrics))
     cuts = sorted({metric.cut for metric in chosen if isinstance(metric.cut, int)})
@@ -232,7 +232,7 @@ def score_run(
 def bound_waiting(
     run: pd.DataFrame, qrels: pd.DataFrame, waiting: Sequence[str], metrics: Sequence[str]
 ) -> dict[str, FloatArray]:
-    """Returns by metric the highest value of each query that waits for judgments (waiting,), of which the lowest is 0:
+    """Return by metric the highest value of each query that waits for judgments (waiting,), of which the lowest is 0:
     the unjudged share of the first k for p@k, for others 1 where one of the first is unjudged; {} where none waits."""
     if not waiting:
         return {}
@@ -250,10 +250,10 @@ def bound_waiting(
 
 
 def average_directions(text_to_image: Mapping[str, float], image_to_text: Mapping[str, float]) -> dict[str, float]:
-    """Returns the mean of both directions per metric that both have: "Mean R@k" is `hit@k` here."""
+    """Return the mean of both directions per metric that both have: "Mean R@k" is `hit@k` here."""
     return {name: (value + image_to_text[name]) / 2 for name, value in text_to_image.items() if name in image_to_text}
 
 
 def transpose_qrels(qrels: pd.DataFrame) -> pd.DataFrame:
-    """Returns the judgments for the other direction, with images as queries and texts as results."""
+    """Return the judgments for the other direction, with images as queries and texts as results."""
     return qrels.rename(columns={"query_id": "image_id", "image_id": "query_id"})

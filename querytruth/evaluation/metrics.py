@@ -62,7 +62,7 @@ def dcg_gains(grades: Any, gain: str) -> FloatArray:
 
 
 def ideal_hits(hits: Hits, k: Cut) -> Hits:
-    """The first k hits of a system that returns all relevant images, the highest grades first."""
+    """Return the first k hits of a system that returns all relevant images, the highest grades first."""
     until = np.cumsum(hits.counts_by_level, axis=1)
     until = until if k is None else np.minimum(until, np.reshape(k, (-1, 1)))
     count = until[:, -1]
@@ -128,27 +128,27 @@ METRIC_FUNCTIONS = {
 
 
 def judged_at_k(ranked: RankedRun, k: int) -> FloatArray:
-    """The share of the images among the first k that are judged; 0 where none came back."""
+    """Return the share of the images among the first k that are judged; 0 where none came back."""
     inside = ranked.rank <= k
     known = np.bincount(ranked.query[inside & (ranked.grade > UNJUDGED)], minlength=len(ranked.truth.query_ids))
     return known / np.maximum(np.minimum(ranked.returned_counts, k), 1)
 
 
 def negatives_at_k(ranked: RankedRun, k: int) -> FloatArray:
-    """The share of the images among the first k that are judged not relevant; 0 where none came back."""
+    """Return the share of the images among the first k that are judged not relevant; 0 where none came back."""
     wrong = np.bincount(ranked.query[(ranked.rank <= k) & (ranked.grade == 0)], minlength=len(ranked.truth.query_ids))
     return wrong / np.maximum(np.minimum(ranked.returned_counts, k), 1)
 
 
 def compute_cmc_curve(ranked: RankedRun, k: int) -> FloatArray:
-    """The mean Hit@1 to Hit@k: a curve that never falls."""
+    """Return the mean Hit@1 to Hit@k: a curve that never falls."""
     firsts = ranked.hits.rank[ranked.hits.ordinal == 1]
     first_hit_counts = np.bincount(firsts[firsts <= k], minlength=k + 1)[1:]
     return np.cumsum(first_hit_counts) / len(ranked.truth.query_ids)
 
 
 def compute_precision_recall_curve(ranked: RankedRun, k: int) -> tuple[FloatArray, FloatArray]:
-    """The mean recall and precision at 1 to k: the points of the curve."""
+    """Return the mean recall and precision at 1 to k: the points of the curve."""
     hits, queries = ranked.hits.within_cut(k), len(ranked.truth.query_ids)
     recalls = np.bincount(hits.rank, 1 / hits.relevant_counts[hits.query], minlength=k + 1)[1:]
     hit_counts = np.bincount(hits.rank, minlength=k + 1)[1:]
@@ -165,14 +165,14 @@ class Metric:
     options: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        """The shortest name that parses to this metric."""
+        """Return the shortest name that parses to this metric."""
         choices = METRIC_FUNCTIONS[self.name].options
         options = ",".join(f"{key}={value}" for key, value in self.options if value != choices[key][0])
         return self.name + ("" if self.cut is None else f"@{self.cut}") + (f"({options})" if options else "")
 
     @property
     def definition(self) -> str:
-        """The exact definition of what is computed."""
+        """Return the exact definition of what is computed."""
         text = " ".join(str(METRIC_FUNCTIONS[self.name].function.__doc__).split())
         chosen = [f"{key}={value}" for key, value in self.options]
         if isinstance(self.cut, int):
@@ -185,7 +185,7 @@ class Metric:
 
 
 def parse_metric(text: str) -> Metric:
-    """Returns the metric of a name in any case. Raises UserError with the nearest name for an unknown one, and with the
+    """Return the metric of a name in any case. Raises UserError with the nearest name for an unknown one, and with the
     possible cuts or options for a wrong one."""
     plain = text.strip().lower().replace("-", "_").replace(" ", "")
     match = _NAME.fullmatch(_FULL_ALIASES.get(plain, plain))
@@ -201,12 +201,12 @@ def parse_metric(text: str) -> Metric:
 
 
 def compute_metric(ranked: RankedRun, metric: Metric) -> FloatArray:
-    """Returns a value per query of the truth, (queries,)."""
+    """Return a value per query of the truth, (queries,)."""
     return compute_metric_from_hits(ranked.hits, metric)
 
 
 def compute_metric_from_hits(hits: Hits, metric: Metric) -> FloatArray:
-    """Returns the same from hits alone, with their `relevant_counts` as R."""
+    """Return the same from hits alone, with their `relevant_counts` as R."""
     cut = hits.relevant_counts if isinstance(metric.cut, str) else metric.cut
     with np.errstate(all="raise"):
         return METRIC_FUNCTIONS[metric.name].function(hits.within_cut(cut), cut, **dict(metric.options))

@@ -48,7 +48,7 @@ NO_SCORES = pd.Series(dtype=np.float64)
 
 
 def compute_threshold_curve(ranked: RankedRun, absent: pd.Series = NO_SCORES) -> pd.DataFrame:
-    """Returns threshold, precision, precision_upper, recall and shown for every distinct score, the highest first.
+    """Return threshold, precision, precision_upper, recall and shown for every distinct score, the highest first.
     `absent`: the scores of results of queries without an answer, by query id; each shown one is wrong."""
     scores, grades = _join_wrong(ranked.score, ranked.grade, absent.to_numpy())
     return _curve(scores, grades, int(ranked.truth.relevant_counts.sum()))
@@ -61,8 +61,8 @@ def _join_wrong(
 
 
 def is_order_alone(ranked: RankedRun) -> bool:
-    """Whether the scores are ranks, -1, -2 …: what states an order alone has no threshold, and nothing to compare
-    between queries."""
+    """Return whether the scores are ranks, -1, -2 …: what states an order alone has no threshold, and nothing to
+    compare between queries."""
     first = ranked.score[ranked.rank == 1]
     return bool(len(first) and (first == -1).all() and (ranked.score == np.floor(ranked.score)).all())
 
@@ -73,7 +73,7 @@ def measure_absent(
     absent: Collection[str],
     thresholds: Mapping[str, OpenSetThreshold | None],
 ) -> dict[str, Any]:
-    """Returns `auroc`: how often the best score of a query with an answer is above that of an absent one (ties count a
+    """Return `auroc`: how often the best score of a query with an answer is above that of an absent one (ties count a
     half), with its 95% interval `low`, `high` (the score interval of Newcombe, Statistics in Medicine 25, 2006, part 2,
     method 5); and `shows_nothing`: by wanted precision the share of absent queries of which no result reaches the
     threshold. `run` (query_id, image_id, score) has the absent queries, too."""
@@ -95,7 +95,7 @@ def measure_absent(
 
 
 def _bound_auroc(auroc: float, answered: int, empty: int) -> tuple[float, float]:
-    """Returns the least and the largest true value that lies within 1.96 of its own standard errors from `auroc`."""
+    """Return the least and the largest true value that lies within 1.96 of its own standard errors from `auroc`."""
     true = np.linspace(0, 1, 10_001)
     half = (answered + empty) / 2 - 1
     variance = true * (1 - true) * (1 + half * ((1 - true) / (2 - true) + true / (1 + true))) / (answered * empty)
@@ -105,7 +105,7 @@ def _bound_auroc(auroc: float, answered: int, empty: int) -> tuple[float, float]
 
 
 def thin_curve(curve: pd.DataFrame, points: int = 200) -> pd.DataFrame:
-    """Returns at most `points` rows of a curve, evenly spread over `shown`, the last one included."""
+    """Return at most `points` rows of a curve, evenly spread over `shown`, the last one included."""
     if len(curve) <= points:
         return curve
     wanted = np.searchsorted(curve["shown"], np.linspace(curve["shown"].iloc[0], curve["shown"].iloc[-1], points))
@@ -115,7 +115,7 @@ def thin_curve(curve: pd.DataFrame, points: int = 200) -> pd.DataFrame:
 def find_threshold(
     ranked: RankedRun, curve: pd.DataFrame, precision: float, absent: pd.Series = NO_SCORES
 ) -> OpenSetThreshold | None:
-    """Returns the threshold for a precision (0 to 1) from the run's whole curve, None where no threshold reaches it.
+    """Return the threshold for a precision (0 to 1) from the run's whole curve, None where no threshold reaches it.
     `absent`: as in `compute_threshold_curve`."""
     row = _find_lowest_threshold(curve, precision)
     if row is None:
@@ -180,7 +180,7 @@ ReversedScores = tuple[float, int]
 
 
 def find_reversed_scores(ranked: RankedRun) -> ReversedScores | None:
-    """Returns how far a run is below chance among what it returned, None where it is not, or by too few queries. A list
+    """Return how far a run is below chance among what it returned, None where it is not, or by too few queries. A list
     of the nearest images with their distances is one that reads backwards, and so is a whole gallery."""
     hits, returned = ranked.hits, ranked.returned_counts
     relevant = hits.sum_per_query()
@@ -189,7 +189,7 @@ def find_reversed_scores(ranked: RankedRun) -> ReversedScores | None:
 
 
 def judge_direction(pairs_in_order: FloatArray, relevant: FloatArray, others: FloatArray) -> ReversedScores | None:
-    """Judges by each query's pairs of a relevant and another image that are in order, of `relevant` x `others`, with
+    """Judge by each query's pairs of a relevant and another image that are in order, of `relevant` x `others`, with
     the variance of the Mann-Whitney U statistic (Mann and Whitney, 1947)."""
     pairs = relevant * others
     counted = pairs > 0
@@ -205,7 +205,7 @@ def judge_direction(pairs_in_order: FloatArray, relevant: FloatArray, others: Fl
 def find_reversed_matrix(
     similarity: Any, query_ids: Sequence[str], image_ids: Sequence[str], qrels: pd.DataFrame
 ) -> ReversedScores | None:
-    """Returns how far a matrix (queries, images) is below chance, by the first 200 of its queries that have a relevant
+    """Return how far a matrix (queries, images) is below chance, by the first 200 of its queries that have a relevant
     image: the highest of each row, which a run keeps, say nothing where its numbers are distances."""
     row_of = {query: row for row, query in enumerate(query_ids)}
     column_of = {image: column for column, image in enumerate(image_ids)}
@@ -220,7 +220,7 @@ def find_reversed_matrix(
 
 
 def _count_pairs_in_order(scores: FloatArray, columns: RowIndices) -> float:
-    """Returns how many pairs of a relevant image (`columns`) and another are in order; equal scores count half."""
+    """Return how many pairs of a relevant image (`columns`) and another are in order; equal scores count half."""
     others, relevant = np.sort(np.delete(scores, columns)), scores[columns]
     below = np.searchsorted(others, relevant, "left") + np.searchsorted(others, relevant, "right")
     return float(below.sum() / 2)

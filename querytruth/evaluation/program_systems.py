@@ -20,13 +20,13 @@ from querytruth.evaluation.run_files import RUN_COLUMNS, check_run_table
 from querytruth.evaluation.systems import EvaluatedSystem, SystemRun
 from querytruth.sets.ledger import Ledger
 
-# Takes a text and the number of results wanted; returns the best first: ids, (id, score) pairs, or scores by id.
+# Takes a text and the number of results wanted; return the best first: ids, (id, score) pairs, or scores by id.
 SearchFunction: TypeAlias = Callable[[str, int], Iterable[str] | Iterable[tuple[str, float]] | Mapping[str, float]]
 RunTable: TypeAlias = pd.DataFrame | Mapping[str, Mapping[str, float]]  # or scores by image id, by query id
 
 
 def make_table_system(run: RunTable, name: str) -> EvaluatedSystem:
-    """Returns a system of known results. Raises UserError for a table that is no run."""
+    """Return a system of known results. Raises UserError for a table that is no run."""
     table = _check_table(_tabulate(run) if isinstance(run, Mapping) else run, name)
     described: SystemDescription = {"kind": "run", "name": name, "sha256": _digest(table)}
     return EvaluatedSystem(
@@ -35,13 +35,13 @@ def make_table_system(run: RunTable, name: str) -> EvaluatedSystem:
 
 
 def make_search_system(search: SearchFunction, name: str) -> EvaluatedSystem:
-    """Returns a system that asks the function about every query; it finds images by texts only."""
+    """Return a system that asks the function about every query; it finds images by texts only."""
     described: SystemDescription = {"kind": "search", "name": name}
     return EvaluatedSystem(described, lambda view, k: _ask(search, name, view, k), is_renamed=True)
 
 
 def encode_by_arrays(name: str, arrays: tuple[Any, ...], all_ids: tuple[Any, Any], judged: JudgedSet) -> EncodedSet:
-    """Returns the vectors of the judged set from two arrays (n, d), with a row per query and per image of `all_ids`,
+    """Return the vectors of the judged set from two arrays (n, d), with a row per query and per image of `all_ids`,
     the ids of the whole set. Raises UserError for arrays of other shapes."""
     if len(arrays) != 2:
         raise UserError(
@@ -60,7 +60,7 @@ def encode_by_arrays(name: str, arrays: tuple[Any, ...], all_ids: tuple[Any, Any
 
 
 def _select(vectors: Vectors, all_ids: Any, ids: pa.Array) -> EncodedItems:
-    """The rows of these ids."""
+    """Return the rows of these ids."""
     rows = find_positions(to_id_array(all_ids), ids)
     return EncodedItems(ids, vectors[rows], np.ones(len(ids), dtype=bool))
 
@@ -92,7 +92,7 @@ def _ask(search: SearchFunction, name: str, view: EvaluationView, k: int) -> Sys
 
 
 def _scored(entry: Any, rank: int, name: str) -> tuple[str, float]:
-    """The image and its score; a bare id scores less than all before it."""
+    """Return the image and its score; a bare id scores less than all before it."""
     if isinstance(entry, str):
         return entry, -float(rank)
     if isinstance(entry, tuple | list) and len(entry) == 2:
@@ -101,7 +101,7 @@ def _scored(entry: Any, rank: int, name: str) -> tuple[str, float]:
 
 
 def _digest(table: pd.DataFrame) -> str:
-    """The digest of the rows."""
+    """Return the digest of the rows."""
     rows = pd.util.hash_pandas_object(table, index=False, categorize=False)
     return hashlib.sha256(rows.to_numpy().tobytes()).hexdigest()
 

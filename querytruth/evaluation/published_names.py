@@ -41,7 +41,7 @@ def match_names(
     same: Mapping[str, str] = {},
     about: tuple[str, object] = ("read run", "run"),
 ) -> NameMatch:
-    """Matches names with the rows of a table of a set (its column `key` has our ids). `same`: by id of an image that of
+    """Match names with the rows of a table of a set (its column `key` has our ids). `same`: by id of an image that of
     its representative, which is no other image. Raises UserError where a name could be several, with three of them;
     `about`: its stage and item."""
     open_names = [name for name in names if name not in own_ids]
@@ -70,13 +70,13 @@ def match_names(
 
 
 def add_aliases(tables: Tables) -> pd.DataFrame:
-    """Returns the queries, and a row (query_id, source_id) for each further id of one: of a line of a log that was
+    """Return the queries, and a row (query_id, source_id) for each further id of one: of a line of a log that was
     joined with others."""
     return pd.concat([tables.queries, tables.query_aliases], ignore_index=True)
 
 
 def rename_ids(run: pd.DataFrame, column: str, match: NameMatch) -> pd.DataFrame:
-    """Returns the run with our ids in a column. Several names of one image count once, at the best score. Of several
+    """Return the run with our ids in a column. Several names of one image count once, at the best score. Of several
     names of one query, such as the ids of two lines of a log that ask the same, the results of the first count: of our
     id, or of the first name by order."""
     if not match.ids:
@@ -101,7 +101,7 @@ def rename_ids(run: pd.DataFrame, column: str, match: NameMatch) -> pd.DataFrame
 
 
 def translate_run(run: pd.DataFrame, view: EvaluationView) -> tuple[pd.DataFrame, Counts, list[EvaluationWarning]]:
-    """Returns a run with our ids, the counts of the names that were others', and what a result states about them."""
+    """Return a run with our ids, the counts of the names that were others', and what a result states about them."""
     judged = view.judged_set
     if judged.stored is None:
         return run, {}, []
@@ -121,7 +121,7 @@ def translate_run(run: pd.DataFrame, view: EvaluationView) -> tuple[pd.DataFrame
 
 
 def state_matches(counts: dict[str, dict[str, int]]) -> tuple[Counts, list[EvaluationWarning]]:
-    """Returns what a result states about names that were others': `counts` by kind (queries, images) and column."""
+    """Return what a result states about names that were others': `counts` by kind (queries, images) and column."""
     if not counts:
         return {}, []
     parts = [f"{n:,} {what} by {column}" for what, columns in counts.items() for column, n in columns.items()]

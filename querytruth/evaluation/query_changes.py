@@ -44,7 +44,7 @@ def _drop_accents(text: str, _language: str) -> str:
 
 
 def _swap_letters(text: str, _language: str) -> str:
-    """Swaps two letters side by side, at a place that the text's hash chooses: "a dog" may become "a odg"."""
+    """Swap two letters side by side, at a place that the text's hash chooses: "a dog" may become "a odg"."""
     places = [at for at in range(len(text) - 1) if text[at : at + 2].isalpha() and text[at] != text[at + 1]]
     if not places:
         return text
@@ -65,7 +65,7 @@ def _load_converter(name: str) -> Any:
 
 
 def _spell_chinese(text: str, _language: str) -> str:
-    """Writes each run of Chinese characters as pinyin without tones: 红色 umbrella becomes hong se umbrella."""
+    """Write each run of Chinese characters as pinyin without tones: 红色 umbrella becomes hong se umbrella."""
     from pypinyin import lazy_pinyin  # of the extra `chinese`
 
     spelled = re.sub(rf"\s*({_CHINESE.pattern})\s*", lambda run: " ".join(["", *lazy_pinyin(run[1]), ""]), text)
@@ -91,7 +91,7 @@ LAST_WORD = "last word of the query ignored"
 
 
 def change_queries(judged: JudgedSet, kind: str) -> tuple[JudgedSet, frozenset[str]]:
-    """Returns the set with the texts of its queries changed, and the ids of those that are as they were."""
+    """Return the set with the texts of its queries changed, and the ids of those that are as they were."""
     assert judged.stored is not None
     change = _drop_last_word if kind == LAST_WORD else QUERY_CHANGES[kind]
     queries = judged.stored.tables.queries
@@ -104,7 +104,7 @@ def change_queries(judged: JudgedSet, kind: str) -> tuple[JudgedSet, frozenset[s
 def measure_changes(
     judged: JudgedSet, load_system: LoadSystem, scored: ScoredSystem, metric: str, *, encodes_images: bool
 ) -> pd.DataFrame:
-    """Returns a row per kind that changes a query (CHANGE_COLUMNS), the largest loss first; where the system
+    """Return a row per kind that changes a query (CHANGE_COLUMNS), the largest loss first; where the system
     `encodes_images`, also per kind of IMAGE_CHANGES. `scored`: the system on the queries as they are; `lost`: queries
     whose figure falls; `overlap`: of the first ten results; `example`: the query that loses most, and how it was
     `typed`; p is corrected for all kinds (Holm)."""
@@ -145,7 +145,7 @@ def _measure_change(
 
 
 def _measure_overlap(one: pd.DataFrame, other: pd.DataFrame, queries: pd.Index) -> float:
-    """Returns the mean share of the first results of one run that are among those of the other."""
+    """Return the mean share of the first results of one run that are among those of the other."""
     first = [
         run.loc[(run["rank"] <= _FIRST) & run["query_id"].isin(queries), ["query_id", "image_id"]].astype("str")
         for run in (one, other)

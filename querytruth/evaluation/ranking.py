@@ -40,7 +40,7 @@ class Hits:
         return counts
 
     def within_cut(self, k: int | RowIndices | None) -> Hits:
-        """Returns the hits up to rank k, one number or (queries,); None cuts nothing."""
+        """Return the hits up to rank k, one number or (queries,); None cuts nothing."""
         if k is None:
             return self
         inside = self.rank <= (k if isinstance(k, int) else k[self.query])
@@ -48,7 +48,7 @@ class Hits:
         return replace(self, **cut)
 
     def sum_per_query(self, weights: FloatArray | None = None) -> FloatArray:
-        """Returns per query the number of its hits, or the sum of their weights, from the first to the last."""
+        """Return per query the number of its hits, or the sum of their weights, from the first to the last."""
         return np.bincount(self.query, weights, minlength=len(self.counts_by_level)).astype(np.float64)
 
 
@@ -67,17 +67,17 @@ class RankedRun:
 
     @property
     def returned_counts(self) -> RowIndices:
-        """The number of results per query, 0 for one that is not in the run."""
+        """Return the number of results per query, 0 for one that is not in the run."""
         return np.bincount(self.query, minlength=len(self.truth.query_ids))
 
     def count_ties_at(self, k: int) -> int:
-        """Returns the number of queries whose images at ranks k and k + 1 have the same score."""
+        """Return the number of queries whose images at ranks k and k + 1 have the same score."""
         at = np.flatnonzero(self.rank[1:] == k + 1)
         return int((self.score[at] == self.score[at + 1]).sum())
 
 
 def rank_run(run: pd.DataFrame, truth: ground_truth.GroundTruth) -> RankedRun:
-    """Ranks a run (query_id, image_id, score). An image that is not in the gallery is unjudged. Raises UserError
+    """Rank a run (query_id, image_id, score). An image that is not in the gallery is unjudged. Raises UserError
     for a query that the qrels do not have, an image that occurs twice, and a score that is not finite."""
     query, queries = ground_truth.factorize_ids(run["query_id"])
     image, image_ids = ground_truth.factorize_ids(run["image_id"])
@@ -105,7 +105,7 @@ def collect_hits(
     truth: ground_truth.GroundTruth,
     counts_by_level: RowIndices,
 ) -> Hits:
-    """Returns the hits among ranked rows."""
+    """Return the hits among ranked rows."""
     at = np.flatnonzero(grade > 0)
     hit_queries = query[at]
     ordinal = np.arange(1, len(at) + 1) - np.searchsorted(hit_queries, np.arange(len(counts_by_level)))[hit_queries]
@@ -131,7 +131,7 @@ def _refuse_twice(query: ground_truth.Codes, queries: pa.Array, image: ground_tr
 
 
 def _rows(query: ground_truth.Codes, queries: pa.Array, truth: ground_truth.GroundTruth) -> RowIndices:
-    """Returns per row of the run the query's row in the truth; -1 where the query has no relevant image."""
+    """Return per row of the run the query's row in the truth; -1 where the query has no relevant image."""
     row_of = ground_truth.find_positions(truth.query_ids, queries).astype(np.int64)
     for place in np.flatnonzero(ground_truth.mark_occurring(query, len(queries)) & (row_of < 0)):
         if queries[place].as_py() not in truth.queries_without_relevant:
@@ -142,7 +142,7 @@ def _rows(query: ground_truth.Codes, queries: pa.Array, truth: ground_truth.Grou
 def _break_ties(
     row: RowIndices, image: ground_truth.Codes, image_ids: pa.Array, score: FloatArray
 ) -> ground_truth.Codes:
-    """Returns the images of ranked rows, those with equal scores of a query by id, the highest first."""
+    """Return the images of ranked rows, those with equal scores of a query by id, the highest first."""
     tied = (row[1:] == row[:-1]) & (score[1:] == score[:-1])
     if not tied.any():
         return image
@@ -158,7 +158,7 @@ def _break_ties(
 
 
 def _by_query_and_score(row: RowIndices, score: FloatArray) -> RowIndices:
-    """Returns an order; equal scores are in any order. Sorts of plain numbers are vectorised, unlike lexsort."""
+    """Return an order; equal scores are in any order. Sorts of plain numbers are vectorised, unlike lexsort."""
     each = int(np.bincount(row).max())
     if len(row) % each == 0 and ((table := row.reshape(-1, each)) == table[:, :1]).all():  # equal counts
         scores = score.reshape(-1, each)
@@ -171,7 +171,7 @@ def _by_query_and_score(row: RowIndices, score: FloatArray) -> RowIndices:
 
 
 def find_grades(row: RowIndices, place: RowIndices, truth: ground_truth.GroundTruth) -> NDArray[np.int16]:
-    """Returns the grade of each pair of a query's row and an image's place in the truth, UNJUDGED where it has none."""
+    """Return the grade of each pair of a query's row and an image's place in the truth, UNJUDGED where it has none."""
     grade = np.full(len(row), UNJUDGED, dtype=np.int16)
     keys = row * len(truth.image_ids) + place
     at = np.flatnonzero(truth.hash_filter[ground_truth.hash_keys(keys, truth.hash_filter)])

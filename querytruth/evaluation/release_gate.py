@@ -49,7 +49,7 @@ class GatedFigure:
     clusters: Any = None
 
     def differences(self) -> FloatArray:
-        """Returns the candidate's figure less the baseline's, by query."""
+        """Return the candidate's figure less the baseline's, by query."""
         return np.asarray(self.candidate, dtype=np.float64) - self.baseline
 
 
@@ -113,7 +113,7 @@ class GateReport:
 
 
 def require_certificate(description: EvaluatedSet) -> None:
-    """Raises UserError for a set (the description of its JudgedSet) that is not certified as far as was wanted."""
+    """Raise UserError for a set (the description of its JudgedSet) that is not certified as far as was wanted."""
     certificate = description.get("certificate")
     if certificate is not None and certificate["is_reached"]:
         return
@@ -125,7 +125,7 @@ def require_certificate(description: EvaluatedSet) -> None:
 
 
 def check_gate(figures: Sequence[GatedFigure]) -> list[GateCheck]:
-    """Returns a check per figure: PASS where the candidate is not worse by the margin or more, FAIL where it is worse
+    """Return a check per figure: PASS where the candidate is not worse by the margin or more, FAIL where it is worse
     by more than the margin, each by a one-sided paired test at 5%, corrected for all figures (Holm 1979)."""
     tests = [find_p_values(figure.differences(), figure.margin, figure.clusters) for figure in figures]
     not_worse, worse = (correct_holm(np.array([float(test[side][0]) for test in tests])).tolist() for side in (0, 1))
@@ -134,13 +134,13 @@ def check_gate(figures: Sequence[GatedFigure]) -> list[GateCheck]:
 
 
 def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
-    """Returns FAIL where any check fails, UNDECIDED where any other is, IDENTICAL where any other is, else PASS."""
+    """Return FAIL where any check fails, UNDECIDED where any other is, IDENTICAL where any other is, else PASS."""
     order: tuple[Verdict, ...] = ("FAIL", "UNDECIDED", "IDENTICAL")
     return next((verdict for verdict in order if verdict in verdicts), "PASS")
 
 
 def find_p_values(differences: FloatArray, margin: float, clusters: Any = None) -> tuple[FloatArray, FloatArray]:
-    """Returns the p-values of "not worse by the margin or more" and of "worse by more than the margin" (gates,), from
+    """Return the p-values of "not worse by the margin or more" and of "worse by more than the margin" (gates,), from
     the candidate's figures less the baseline's (queries, gates)."""
     return _test(*sum_by_cluster(differences, clusters), margin)
 
@@ -182,7 +182,7 @@ def _make_check(figure: GatedFigure, p_values: tuple[float, float], level: float
 
 
 def _count_further(figure: GatedFigure, level: float) -> int | None:
-    """Returns how many further queries, in clusters like these, decide: each cluster is then worth several draws."""
+    """Return how many further queries, in clusters like these, decide: each cluster is then worth several draws."""
     differences = figure.differences()
     sums, sizes = sum_by_cluster(differences, figure.clusters)
     distance = float(differences.mean()) + figure.margin
@@ -209,7 +209,7 @@ class GateSpec:
 
 
 def parse_margins(metrics: Sequence[str], margins: Sequence[float]) -> dict[str, float]:
-    """Returns the margin by metric, from one margin for all or one per metric. Raises UserError."""
+    """Return the margin by metric, from one margin for all or one per metric. Raises UserError."""
     names = [str(parse_metric(name)) for name in metrics]
     if not names or len(margins) not in (1, len(names)):
         reason = f"{len(names)} metrics and {len(margins)} margins do not fit together"
@@ -221,7 +221,7 @@ def parse_margins(metrics: Sequence[str], margins: Sequence[float]) -> dict[str,
 
 
 def parse_latency_budget(budgets: Iterable[str]) -> dict[str, float]:
-    """Returns milliseconds by percentile of texts like p95=250. Raises UserError."""
+    """Return milliseconds by percentile of texts like p95=250. Raises UserError."""
     found = {}
     for text in budgets:
         percentile, _, milliseconds = text.partition("=")

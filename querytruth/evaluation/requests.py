@@ -45,12 +45,12 @@ class JudgedRequest(Request):
 
     @property
     def part(self) -> dict[str, str | int]:
-        """The values by which queries are chosen, by column."""
+        """Return the values by which queries are chosen, by column."""
         return {name: value for name in PART_COLUMNS if (value := getattr(self, name, None)) is not None}
 
     @property
     def label(self) -> str:
-        """The set, or the file of judgments."""
+        """Return the set, or the file of judgments."""
         return str(self.of or self.qrels)
 
     @model_validator(mode="after")
@@ -85,7 +85,7 @@ class EvaluationOptions(Request):
 
     @property
     def chosen_metrics(self) -> list[str]:
-        """The canonical names of the metrics; of none those of the usual ones that k results are enough for."""
+        """Return the canonical names of the metrics; of none those of the usual ones that k results are enough for."""
         return choose_metrics(self.metrics, self.k)
 
 
@@ -145,13 +145,13 @@ class EvaluationRequest(EvaluationOptions, JudgedRequest):
 
     @property
     def matrix(self) -> tuple[Path, Path, Path] | None:
-        """The matrix, and the ids of its rows and columns."""
+        """Return the matrix, and the ids of its rows and columns."""
         return (
             (self.similarities, self.rows, self.columns) if self.similarities and self.rows and self.columns else None
         )
 
     def count_systems(self) -> int:
-        """Returns how many systems are named; a folder of runs is one here."""
+        """Return how many systems are named; a folder of runs is one here."""
         return sum(len(getattr(self, name)) for name in _SYSTEMS) + (self.matrix is not None)
 
     @model_validator(mode="after")

@@ -53,7 +53,7 @@ _MAX_BYTES = 64 << 20
 
 
 def result_to_json(result: EvaluationResult) -> dict[str, Any]:
-    """Returns data for JSON: null for unknown values, numbers to 12 decimals, without results and figures per query,
+    """Return data for JSON: null for unknown values, numbers to 12 decimals, without results and figures per query,
     which tables hold."""
     figures = result.figures.assign(definition=result.figures["metric"].map(result.definitions))
     curves = {"precision_recall": result.precision_recall, "open_set": result.open_set}
@@ -79,7 +79,7 @@ def result_to_json(result: EvaluationResult) -> dict[str, Any]:
 
 
 def average_results(results: Sequence[EvaluationResult]) -> dict[str, dict[str, float]]:
-    """Returns by system the mean of both directions per metric; empty where only one was evaluated."""
+    """Return by system the mean of both directions per metric; empty where only one was evaluated."""
     by_direction = [[result for result in results if result.direction == direction] for direction in DIRECTIONS]
     return {
         str(one.system["name"]): average_directions(_metric_values(one), _metric_values(other))
@@ -104,7 +104,7 @@ def _rounded(value: Any) -> Any:
 def write_result(
     folder: Path, content: dict[str, Any], tables: Mapping[str, pd.DataFrame], envelope: dict[str, Any]
 ) -> None:
-    """Replaces the result in the folder. `tables` are by file name; `content` is result.json without files and
+    """Replace the result in the folder. `tables` are by file name; `content` is result.json without files and
     `envelope`, which alone differs between equal evaluations. Raises UserError where it cannot be written."""
     with translate_write_errors("write result", folder, "or give another folder with --report"):
         for name in RESULT_FILE_NAMES:
@@ -119,7 +119,7 @@ def write_result(
 
 
 def read_result(folder: Path) -> ResultFile:
-    """Reads result.json and checks its keys and its own digest. Raises UserError where there is none, or a wrong
+    """Read result.json and checks its keys and its own digest. Raises UserError where there is none, or a wrong
     one."""
     file = folder / RESULT_FILE
     if not file.exists():
@@ -137,7 +137,7 @@ def read_result(folder: Path) -> ResultFile:
 
 
 def check_result_table(folder: Path, name: str, content: ResultFile) -> Path:
-    """Returns the file of a table of the result in the folder, after a check that its bytes are those that result.json,
+    """Return the file of a table of the result in the folder, after a check that its bytes are those that result.json,
     `content`, states. Raises UserError."""
     stated = content["files"].get(name)
     if stated is None:
@@ -150,12 +150,12 @@ def check_result_table(folder: Path, name: str, content: ResultFile) -> Path:
 
 
 def find_run_file(path: Path) -> Path:
-    """Returns the run at the path: the file itself, or the undamaged run of a result's folder. Raises UserError."""
+    """Return the run at the path: the file itself, or the undamaged run of a result's folder. Raises UserError."""
     return check_result_table(path, RUN_FILE, read_result(path)) if path.is_dir() else path
 
 
 def read_per_query(folder: Path, content: ResultFile) -> pd.DataFrame:
-    """Reads the figures of each query, indexed by query_id; `content` is result.json. Raises UserError."""
+    """Read the figures of each query, indexed by query_id; `content` is result.json. Raises UserError."""
     file = folder / PER_QUERY_FILE
     if PER_QUERY_FILE not in content["files"]:
         raise UserError(_STAGE, file, f"is not in {RESULT_FILE}", _NEXT_STEP)
@@ -176,7 +176,7 @@ def digest_result(content: Mapping[str, object]) -> str:
 
 
 def _parquet(table: pd.DataFrame) -> bytes:
-    """Writes ids as texts: the order of categories would change the bytes."""
+    """Write ids as texts: the order of categories would change the bytes."""
     arrow = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(None)
     for place, column in enumerate(arrow.schema):
         if pa.types.is_dictionary(column.type) or pa.types.is_large_string(column.type):

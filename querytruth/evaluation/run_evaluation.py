@@ -63,7 +63,7 @@ def evaluate_run(
     counts: Mapping[str, Any] = MappingProxyType({}),
     waiting: Mapping[str, FloatArray] = MappingProxyType({}),
 ) -> evaluation_result.EvaluationResult:
-    """Returns the result of a run that was ranked against the same truth. `warnings` and `counts` come from the
+    """Return the result of a run that was ranked against the same truth. `warnings` and `counts` come from the
     system and are added; `waiting`: see `bound_waiting`. Raises UserError for an unknown metric."""
     scores = metric_scores.score_run(ranked, spec.metrics, clusters=spec.clusters)
     chance_by_metric = compute_chance_scores(scores.metrics, spec.truth, counts.get("unknown_results", 0))
@@ -114,7 +114,7 @@ def evaluate_run(
 
 
 def find_thresholds(ranked: RankedRun, spec: EvaluationSpec, absent: pd.Series = open_set.NO_SCORES) -> dict[str, Any]:
-    """Returns `open_set`, the curve, and the `thresholds` of a result, none where an order alone is known; `absent`:
+    """Return `open_set`, the curve, and the `thresholds` of a result, none where an order alone is known; `absent`:
     see `compute_threshold_curve`."""
     curve, wanted = open_set.compute_threshold_curve(ranked, absent), spec.precisions
     if open_set.is_order_alone(ranked):
@@ -126,7 +126,7 @@ def find_thresholds(ranked: RankedRun, spec: EvaluationSpec, absent: pd.Series =
 def _measure_negatives(
     ranked: RankedRun, queries: pd.DataFrame | None, scores: metric_scores.MetricScores
 ) -> pd.DataFrame:
-    """Returns neg@k of the queries of families, a column per cut of the metrics; no rows without families."""
+    """Return neg@k of the queries of families, a column per cut of the metrics; no rows without families."""
     if queries is None or "family" not in queries:
         return pd.DataFrame(index=scores.per_query.index[:0])
     asked = scores.per_query.index.isin(queries.loc[queries["family"].notna(), "query_id"])
@@ -140,7 +140,7 @@ def _score_families(per_query: pd.DataFrame, queries: pd.DataFrame | None) -> pd
 
 
 def build_ranked_table(ranked: RankedRun, max_rank: int | None = None) -> pd.DataFrame:
-    """Returns the results (RANKED_COLUMNS) by query and rank, up to a rank where it is given; ids are categories."""
+    """Return the results (RANKED_COLUMNS) by query and rank, up to a rank where it is given; ids are categories."""
     at = np.flatnonzero(ranked.rank <= max_rank) if max_rank is not None else np.arange(len(ranked.rank))
     queries, images = (pd.Index(ids.to_pandas(), dtype="str") for ids in (ranked.truth.query_ids, ranked.image_ids))
     columns = {
@@ -154,7 +154,7 @@ def build_ranked_table(ranked: RankedRun, max_rank: int | None = None) -> pd.Dat
 
 
 def choose_metrics(names: Iterable[str], k: int | None = None) -> list[str]:
-    """Returns the canonical names of metrics; of no names those of the usual ones that k results are enough for. Raises
+    """Return the canonical names of metrics; of no names those of the usual ones that k results are enough for. Raises
     UserError for an unknown name."""
     chosen = [parse_metric(name) for name in names]
     if not chosen:
@@ -164,7 +164,7 @@ def choose_metrics(names: Iterable[str], k: int | None = None) -> list[str]:
 
 
 def choose_search_depth(metrics: Sequence[str], truth: GroundTruth, k: int | None) -> int:
-    """Returns how many results per query a search gives: k, else 100 or the largest cut of the metrics, up to 1,000
+    """Return how many results per query a search gives: k, else 100 or the largest cut of the metrics, up to 1,000
     where a metric uses R. Raises UserError where k is less than a cut."""
     chosen = [parse_metric(name) for name in metrics]
     cuts = [metric.cut for metric in chosen if isinstance(metric.cut, int)]
@@ -177,7 +177,7 @@ def choose_search_depth(metrics: Sequence[str], truth: GroundTruth, k: int | Non
 
 
 def compute_chance_scores(metrics: Sequence[Metric], truth: GroundTruth, others: int = 0) -> dict[str, float]:
-    """Returns by name the mean figure of a random order of the gallery and `others`, images that it does not have but
+    """Return by name the mean figure of a random order of the gallery and `others`, images that it does not have but
     that came back; empty where the size of the gallery is unknown."""
     if not truth.is_gallery:
         return {}
@@ -186,7 +186,7 @@ def compute_chance_scores(metrics: Sequence[Metric], truth: GroundTruth, others:
 
 
 def _warnings(ranked: RankedRun, scores: metric_scores.MetricScores) -> list[EvaluationWarning]:
-    """Returns the warnings about the run itself: `missing_queries`, `ties`, `short_run` and `cut_short`."""
+    """Return the warnings about the run itself: `missing_queries`, `ties`, `short_run` and `cut_short`."""
     warnings, queries = [], len(scores.per_query)
     if missing := len(scores.missing_queries):
         example = scores.missing_queries[0]
@@ -200,7 +200,7 @@ def _warnings(ranked: RankedRun, scores: metric_scores.MetricScores) -> list[Eva
 
 
 def _short_run(ranked: RankedRun, scores: metric_scores.MetricScores) -> EvaluationWarning | None:
-    """Returns a warning where metrics look at more results than the run has for any query, and than it had to have."""
+    """Return a warning where metrics look at more results than the run has for any query, and than it had to have."""
     deepest = int(ranked.returned_counts.max(initial=0))
     beyond = [metric for metric in scores.metrics if isinstance(metric.cut, int) and metric.cut > deepest]
     is_whole = ranked.truth.is_gallery and deepest >= len(ranked.truth.image_ids)
@@ -211,7 +211,7 @@ def _short_run(ranked: RankedRun, scores: metric_scores.MetricScores) -> Evaluat
 
 
 def _cut_short(ranked: RankedRun, scores: metric_scores.MetricScores) -> EvaluationWarning | None:
-    """Returns a warning where a query has fewer results than a metric without a number as its cut needs."""
+    """Return a warning where a query has fewer results than a metric without a number as its cut needs."""
     whole = [str(metric) for metric in scores.metrics if not isinstance(metric.cut, int)]
     returned = ranked.returned_counts
     short = int(((returned > 0) & (returned < ranked.truth.relevant_counts)).sum())
@@ -224,7 +224,7 @@ def _cut_short(ranked: RankedRun, scores: metric_scores.MetricScores) -> Evaluat
 def score_slices(
     per_query: pd.DataFrame, queries: pd.DataFrame | None, metrics: Sequence[str], *, clusters: Any = None
 ) -> pd.DataFrame:
-    """Returns a row per aspect, value and metric (SLICE_COLUMNS); none without queries. low and high: the 95% interval.
+    """Return a row per aspect, value and metric (SLICE_COLUMNS); none without queries. low and high: the 95% interval.
 
     `per_query` is indexed by query_id. Aspects are those of _ASPECTS that the queries have; a query with several labels
     counts for each of them, one without a value for none. `clusters`: one per query; a slice of one cluster is about
@@ -236,12 +236,12 @@ def score_slices(
 
 
 def count_words(texts: Sequence[str]) -> RowIndices:
-    """Returns the number of words of each text (texts,); every Chinese character is one."""
+    """Return the number of words of each text (texts,); every Chinese character is one."""
     return np.array([len(_WORD.findall(text)) for text in texts], dtype=np.int64)
 
 
 def find_query_aspects(queries: pd.DataFrame | None, query_ids: pd.Index) -> dict[str, pd.Series]:
-    """Returns by aspect the value, or the list of values, of each of these queries; nothing where `queries` is None."""
+    """Return by aspect the value, or the list of values, of each of these queries; nothing where `queries` is None."""
     known = pd.DataFrame() if queries is None else queries.set_index("query_id").reindex(query_ids)
     aspects = {name: known[name] for name in _ASPECTS if name in known}
     if "family" in known and known["family"].notna().any():

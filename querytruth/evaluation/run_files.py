@@ -60,7 +60,7 @@ class _RowCollector:
         self._exact: dict[int, Decimal] = {}  # by row what a double cannot tell from its neighbours
 
     def add(self, query_id: str, image_id: str, number: float, rank: float | None = None) -> None:
-        """Adds a row; either all rows have a rank, or none has."""
+        """Add a row; either all rows have a rank, or none has."""
         self._query.append(self._queries.setdefault(query_id, len(self._queries)))
         self._image.append(self._images.setdefault(image_id, len(self._images)))
         self._number.append(number)
@@ -68,13 +68,13 @@ class _RowCollector:
             self._rank.append(rank)
 
     def add_text(self, query_id: str, image_id: str, text: str, number: float, rank: float | None = None) -> None:
-        """Adds a row whose number is written as `text`."""
+        """Add a row whose number is written as `text`."""
         if len(text) >= EXACT_DIGITS:
             self._exact[len(self._query)] = Decimal(text)
         self.add(query_id, image_id, number, rank)
 
     def _separate(self) -> None:
-        """Moves scores apart that differ in the file, and not in double precision: the lower one by the least step."""
+        """Move scores apart that differ in the file, and not in double precision: the lower one by the least step."""
         by_query: dict[int, list[tuple[Decimal, int]]] = {}
         for row in self._exact:
             by_query.setdefault(self._query[row], []).append((self._exact[row], row))
@@ -85,7 +85,7 @@ class _RowCollector:
                     self._number[row] = math.nextafter(self._number[before], -math.inf)
 
     def build_table(self, name: str) -> pd.DataFrame:
-        """Returns query_id and image_id as categories, the numbers (float64) as column `name`, and the ranks, where the
+        """Return query_id and image_id as categories, the numbers (float64) as column `name`, and the ranks, where the
         rows have one, in order."""
 
         self._separate()
@@ -99,7 +99,7 @@ class _RowCollector:
 
 
 def _read_trec(path: Path) -> pd.DataFrame:
-    """Returns a table query_id, image_id, score. Raises UserError."""
+    """Return a table query_id, image_id, score. Raises UserError."""
     return table if (table := read_plain_trec(path)) is not None else _read_trec_lines(path)
 
 
@@ -118,15 +118,15 @@ def _read_trec_lines(path: Path) -> pd.DataFrame:
 
 
 def _is_shifted(fields: list[str]) -> bool:
-    """Whether a blank within an id moved the fields of a line: where the rank should be is no whole number, or a rank
-    and a score stand again before the last field."""
+    """Return whether a blank within an id moved the fields of a line: where the rank should be is no whole number, or a
+    rank and a score stand again before the last field."""
     return not _WHOLE.fullmatch(fields[3]) or (
         len(fields) > 6 and bool(_WHOLE.fullmatch(fields[-3]) and _NUMBER.fullmatch(fields[-2]))
     )
 
 
 def read_trec_qrels(path: Path) -> pd.DataFrame:
-    """Returns a table query_id, image_id, relevance (int16) of the judged pairs, of lines as TREC's or BEIR's. Raises
+    """Return a table query_id, image_id, relevance (int16) of the judged pairs, of lines as TREC's or BEIR's. Raises
     UserError."""
     rows = _RowCollector()
     with translate_read_errors("read qrels", path):
@@ -145,7 +145,7 @@ def read_trec_qrels(path: Path) -> pd.DataFrame:
 
 
 def _parse_number(path: Path, line: int, text: str) -> float:
-    """Returns the number in a field. Raises UserError for what is no number."""
+    """Return the number in a field. Raises UserError for what is no number."""
     try:
         if "_" in text:  # Python reads 1_000 as a number
             raise ValueError
@@ -168,7 +168,7 @@ def _line_error(path: Path, line: int, reason: str, next_step: str) -> UserError
 
 
 def _read_json(path: Path) -> pd.DataFrame:
-    """Reads {query: {image: score}}, as pytrec_eval and ranx write it, or {query: [image, …]}. Raises UserError
+    """Read {query: {image: score}}, as pytrec_eval and ranx write it, or {query: [image, …]}. Raises UserError
     for repeated names, of which JSON would drop one."""
     try:
         data = read_regular(path)
@@ -196,7 +196,7 @@ def _read_json(path: Path) -> pd.DataFrame:
 
 
 def _read_json_lines(path: Path) -> pd.DataFrame:
-    """Reads {query_id, image_id, score} a line, or {query_id, results: [image, …]}, whose results may each be an object
+    """Read {query_id, image_id, score} a line, or {query_id, results: [image, …]}, whose results may each be an object
     with score. Raises UserError with the line."""
     rows = _RowCollector()
     for place, record in iterate_rows(path, (), stage=_STAGE):
@@ -219,12 +219,12 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
 
 
 def _written(score: float) -> str:
-    """Returns how a number is written that may have more digits than a double; "" for any other."""
+    """Return how a number is written that may have more digits than a double; "" for any other."""
     return str(score) if isinstance(score, int) else getattr(score, "text", "")
 
 
 def _unwrap(path: Path, whole: Any) -> Any:
-    """Returns the run within the subset and the split of mteb's predictions ({subset: {split: {query: {image: score}}}}
+    """Return the run within the subset and the split of mteb's predictions ({subset: {split: {query: {image: score}}}}
     beside what they say of the model). Raises UserError where there are several."""
     for depth in (3, 2):
         parts = whole if isinstance(whole, list) and all(isinstance(one, tuple) for one in whole) else []
@@ -239,13 +239,13 @@ def _unwrap(path: Path, whole: Any) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """The number of objects within each other, by the first entries."""
+    """Return the number of objects within each other, by the first entries."""
     is_object = isinstance(value, list) and value and isinstance(value[0], tuple)
     return 1 + _depth(value[0][1]) if is_object else 0
 
 
 def _find_id(place: str, record: dict[str, Any], names: Sequence[str]) -> str:
-    """Returns the text or number by which a record names a query or an image. Raises UserError."""
+    """Return the text or number by which a record names a query or an image. Raises UserError."""
     found = next((record[name] for name in names if name in record), None)
     if isinstance(found, bool) or not isinstance(found, str | int):
         raise UserError(_STAGE, place, f"names no {names[0].removesuffix('_id')}", _LINES)
@@ -253,7 +253,7 @@ def _find_id(place: str, record: dict[str, Any], names: Sequence[str]) -> str:
 
 
 def _pairs(path: Path, name: str, value: Any) -> list[tuple[str, Any]]:
-    """Returns the entries of a JSON object. Raises UserError for any other value and for repeated names."""
+    """Return the entries of a JSON object. Raises UserError for any other value and for repeated names."""
     if not isinstance(value, list) or not all(isinstance(pair, tuple) for pair in value):
         raise UserError(_STAGE, path, f"{name} is no object", "write {query: {image: score}} or {query: [image, …]}")
     seen: set[str] = set()
@@ -265,7 +265,7 @@ def _pairs(path: Path, name: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    """Returns a table query_id, image_id, score; numeric ids become text. Raises UserError."""
+    """Return a table query_id, image_id, score; numeric ids become text. Raises UserError."""
     try:
         names = read_parquet_schema(path).names
         ids, values = _find_id_columns(path, names), _find_value_columns(path, names)
@@ -281,7 +281,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 def check_run_table(source: object, table: pa.Table) -> pd.DataFrame:
-    """Returns the rows of a table with RUN_COLUMNS as `read_run` does; `source` is its file or name. Raises UserError
+    """Return the rows of a table with RUN_COLUMNS as `read_run` does; `source` is its file or name. Raises UserError
     for empty cells, and for ids or scores that are none."""
     try:
         ids = [table[name].cast(pa.string()).dictionary_encode() for name in RUN_COLUMNS[:2]]
@@ -300,7 +300,7 @@ def _not_a_run(source: object, error: Exception) -> UserError:
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
-    """Returns the same table; the first line names the columns. Raises UserError."""
+    """Return the same table; the first line names the columns. Raises UserError."""
     rows = _RowCollector()
     table = open_table(path, (*_QUERY_NAMES, *_IMAGE_NAMES, *_VALUE_NAMES), _STAGE)
     ids, values = _find_id_columns(path, table.columns), _find_value_columns(path, table.columns)
@@ -318,7 +318,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 
 def _find_id_columns(path: Path, names: list[str]) -> tuple[str, str]:
-    """Returns the columns that name the queries and the images. Raises UserError for a missing one."""
+    """Return the columns that name the queries and the images. Raises UserError for a missing one."""
     found = [next((name for name in choices if name in names), None) for choices in (_QUERY_NAMES, _IMAGE_NAMES)]
     if found[0] is None or found[1] is None:
         missing = RUN_COLUMNS[0] if found[0] is None else RUN_COLUMNS[1]
@@ -329,7 +329,7 @@ def _find_id_columns(path: Path, names: list[str]) -> tuple[str, str]:
 
 
 def _find_value_columns(path: Path, names: list[str]) -> dict[str, str]:
-    """Returns what a table states of a result, and in which column. Raises UserError where that is nothing."""
+    """Return what a table states of a result, and in which column. Raises UserError where that is nothing."""
     if not (values := _find_values(names)):
         reason = f"has no column score (it has {', '.join(names) or 'none'})"
         raise UserError(_STAGE, path, reason, f"name them {', '.join(RUN_COLUMNS)}, or rank in place of score")
@@ -337,7 +337,7 @@ def _find_value_columns(path: Path, names: list[str]) -> dict[str, str]:
 
 
 def _find_values(names: Iterable[str]) -> dict[str, str]:
-    """Returns by what it states of a result the name among these: its score, or else its distance, then its rank."""
+    """Return by what it states of a result the name among these: its score, or else its distance, then its rank."""
     found = {_VALUE_NAMES[name]: name for name in names if name in _VALUE_NAMES}
     wanted = ("score" if "score" in found else "distance", "rank")
     return {what: found[what] for what in wanted if what in found}
@@ -357,13 +357,13 @@ _FORMS: dict[str, Callable[[Path], pd.DataFrame]] = {
 
 
 def read_run(path: Path) -> pd.DataFrame:
-    """Returns the rows of a run file: query_id and image_id (categories), score (float64), which is the negative rank
+    """Return the rows of a run file: query_id and image_id (categories), score (float64), which is the negative rank
     where the scores contradict the ranks of the file. Raises UserError for a file that is empty or cannot be read."""
     return read_run_and_order(path)[0]
 
 
 def read_run_and_order(path: Path, *, by_scores: bool = False) -> tuple[pd.DataFrame, int]:
-    """Returns the rows as `read_run` does, and the number of queries whose scores rise along their ranks: where there
+    """Return the rows as `read_run` does, and the number of queries whose scores rise along their ranks: where there
     is one, the ranks decided. `by_scores`: the scores decide, whatever the ranks. Raises UserError."""
     with translate_read_errors(_STAGE, path, also=(EOFError, zlib.error)):
         if path.suffix.lower() == ".gz":
@@ -390,7 +390,7 @@ def _order_by_rank(table: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 
 
 def _recognise_form(path: Path) -> Callable[[Path], pd.DataFrame]:
-    """Returns the reader for the content of a file whose suffix states no format."""
+    """Return the reader for the content of a file whose suffix states no format."""
     with open_regular(path) as file:
         head = file.read(4096)
     if head.startswith(b"PAR1"):

@@ -31,7 +31,7 @@ _TEXTS = ("text", "caption", "description", "title")
 
 
 def read_plain_trec(path: Path) -> pd.DataFrame | None:
-    """Returns query_id and image_id (categories in order of first appearance), score and rank (float64). None for a
+    """Return query_id and image_id (categories in order of first appearance), score and rank (float64). None for a
     file that holds anything else: a comment, other blanks, more fields, no number. What is wrong with it, the reader of
     lines says."""
     with open_regular(path) as file:
@@ -61,7 +61,7 @@ def read_plain_trec(path: Path) -> pd.DataFrame | None:
 
 
 def read_similarity_matrix(matrix: Path, row_ids: Path, column_ids: Path) -> tuple[NDArray[Any], list[str], list[str]]:
-    """Returns a matrix (rows, columns) of any number type, mapped from the file, and the ids of its rows and columns.
+    """Return a matrix (rows, columns) of any number type, mapped from the file, and the ids of its rows and columns.
     Raises UserError for another shape than the lists' and for repeated ids."""
     next_step = "write it with numpy.save"
     with translate_read_errors(_STAGE, matrix), open_regular(matrix) as file:
@@ -94,7 +94,7 @@ def _ids(path: Path) -> list[str]:
 
 
 def read_image_texts(path: Path, images: pd.DataFrame) -> pd.DataFrame:
-    """Reads a table with a column image_id or file_name and a column text, caption, description or title. Returns a
+    """Read a table with a column image_id or file_name and a column text, caption, description or title. Returns a
     table image_id, text; rows of other images are skipped. Raises UserError where none is left."""
     names = read_columns(path, _TEXTS_STAGE)
     by = next((name for name in _NAMES if name in names), None)

@@ -68,7 +68,7 @@ def match_run(
     max_unknown: float | None,
     suggest: Suggestion,
 ) -> MatchedRun:
-    """Matches a run (query_id, image_id, score) with the queries and the gallery of a set. `known`: the version
+    """Match a run (query_id, image_id, score) with the queries and the gallery of a set. `known`: the version
     that the run was made for, if not this one, and what the set listed and left out (named LISTED). Raises
     UserError, with an id, where more than `max_unknown` (None: a tenth) of the queries, or of the results of the other
     queries (None: half, if no form of the set's ids explains them), are unknown to all of them, and where no query is
@@ -107,7 +107,7 @@ def match_run(
 def _list_left_out(
     kind: str, codes: Codes, ids: pa.Array, is_known: NDArray[np.bool_], sources: Mapping[str, Set[str]]
 ) -> pd.DataFrame:
-    """Returns the ids of the run that the set does not have (LEFT_OUT_COLUMNS); `sources`: by name of a place the ids
+    """Return the ids of the run that the set does not have (LEFT_OUT_COLUMNS); `sources`: by name of a place the ids
     that it has."""
     rows = np.bincount(codes[codes >= 0], minlength=len(ids))
     places = np.flatnonzero((rows > 0) & ~is_known)
@@ -171,7 +171,7 @@ def _warn(counts: dict[str, Any], table: pd.DataFrame) -> list[EvaluationWarning
 
 
 def rank_first_results(run: pd.DataFrame, depth: int) -> pd.DataFrame:
-    """Returns the first `depth` results of each query of a run (query_id, image_id, score) with their `rank` from 1:
+    """Return the first `depth` results of each query of a run (query_id, image_id, score) with their `rank` from 1:
     by score, ties by image id, highest first, as `rank_run` does."""
     query, query_ids = factorize_ids(run["query_id"])
     image, image_ids = factorize_ids(run["image_id"])
@@ -189,7 +189,7 @@ def rank_first_results(run: pd.DataFrame, depth: int) -> pd.DataFrame:
 def pool_unjudged_pairs(
     ranked_runs: Sequence[pd.DataFrame], qrels: pd.DataFrame, equivalent: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """Returns the pairs of all runs (query_id, image_id, rank) that `qrels` does not have: query_id, image_id and
+    """Return the pairs of all runs (query_id, image_id, rank) that `qrels` does not have: query_id, image_id and
     `best_rank`, by that rank, then by id. Nothing tells which run returned a pair.
 
     `equivalent`: by query id the queries that ask the same; their pairs are one, of the first of them. It waits where

@@ -44,7 +44,7 @@ class QuerySampleSize:
 
 
 def plan_for_discordance(discordance: float, difference: float, power: float = 0.8) -> QuerySampleSize:
-    """Returns the size for hit rates of two systems that differ on this share of the queries."""
+    """Return the size for hit rates of two systems that differ on this share of the queries."""
     spread = np.sqrt(discordance - difference**2)
     typical = np.tile([spread, -spread], _TYPICAL // 2)[:, None]
     return _plan(typical, np.ones(_TYPICAL), difference, power, spread / np.sqrt(_TYPICAL))
@@ -53,7 +53,7 @@ def plan_for_discordance(discordance: float, difference: float, power: float = 0
 def plan_for_pilot(
     differences: pd.Series, difference: float, power: float = 0.8, *, clusters: Any = None
 ) -> QuerySampleSize:
-    """Returns the size from a pilot: the differences of two systems by query."""
+    """Return the size from a pilot: the differences of two systems by query."""
     sums, sizes = sum_by_cluster(differences.to_numpy(), clusters)
     largest = float(np.abs(sums).max()) or float(sizes.max())  # where none differs, one that nobody saw does
     seen = float(estimate_mean(sums, sizes, ())[1][0]) if len(sizes) > 1 else 0.0
@@ -66,7 +66,7 @@ def plan_for_pilot(
 def _plan(
     centred: FloatArray, sizes: FloatArray, difference: float, power: float, error: float, wider: float = 1.0
 ) -> QuerySampleSize:
-    """Solves both tests for the number of clusters like these (sums about their mean), where luck takes z_power
+    """Solve both tests for the number of clusters like these (sums about their mean), where luck takes z_power
     standard errors of the difference; the result is `wider` times that."""
     queries = float(sizes.sum())
 
@@ -84,7 +84,7 @@ def _plan(
 
 
 def find_least_factor(is_enough: Callable[[float], bool], queries: float) -> float | None:
-    """Returns how many times as many clusters are enough, to a query of so many at hand; None above MOST_QUERIES."""
+    """Return how many times as many clusters are enough, to a query of so many at hand; None above MOST_QUERIES."""
     low, high = 0.0, 1.0
     while not is_enough(high):
         low, high = high, 2 * high

@@ -37,20 +37,20 @@ class IntervalEstimate:
     high: Any
 
     def scale(self, factor: Any) -> IntervalEstimate:
-        """Returns the estimate times a known factor that is not negative."""
+        """Return the estimate times a known factor that is not negative."""
         return IntervalEstimate(self.value * factor, self.low * factor, self.high * factor)
 
     def clip(self, low: float = 0.0, high: float = np.inf) -> IntervalEstimate:
-        """Returns the estimate within known bounds."""
+        """Return the estimate within known bounds."""
         return IntervalEstimate(*(np.clip(end, low, high) for end in (self.value, self.low, self.high)))
 
     def complement(self) -> IntervalEstimate:
-        """Returns 1 less the estimate."""
+        """Return 1 less the estimate."""
         return IntervalEstimate(1 - self.value, 1 - self.high, 1 - self.low)
 
 
 def estimate_proportion(positives: Any, drawn: Any, size: Any) -> IntervalEstimate:
-    """Returns the share of positives among `size` items, of which `drawn` were drawn at random without replacement;
+    """Return the share of positives among `size` items, of which `drawn` were drawn at random without replacement;
     infinity is so many that their number has no influence.
 
     Jeffreys' interval (Brown, Cai and DasGupta, Statistical Science 16, 2001) with the effective number of draws
@@ -70,13 +70,13 @@ def estimate_proportion(positives: Any, drawn: Any, size: Any) -> IntervalEstima
 
 
 def bound_proportion(positives: int, drawn: int) -> float:
-    """Returns the exact upper 95% bound of a proportion (Clopper and Pearson, Biometrika 26, 1934); 1 without a
+    """Return the exact upper 95% bound of a proportion (Clopper and Pearson, Biometrika 26, 1934); 1 without a
     draw."""
     return 1.0 if positives >= drawn else float(betaincinv(positives + 1, drawn - positives, 0.95))
 
 
 def sum_estimates(parts: IntervalEstimate) -> IntervalEstimate:
-    """Returns the sum over the last axis of independent estimates.
+    """Return the sum over the last axis of independent estimates.
 
     The interval joins the distances of their ends (MOVER; Zou and Donner, Statistics in Medicine 27, 2008), which keeps
     the asymmetry of small counts, unlike a sum of variances."""
@@ -87,7 +87,7 @@ def sum_estimates(parts: IntervalEstimate) -> IntervalEstimate:
 
 
 def divide_estimates(top: IntervalEstimate, bottom: IntervalEstimate) -> IntervalEstimate:
-    """Returns the ratio of two independent estimates that are not negative (MOVER-R; Donner and Zou, Statistical
+    """Return the ratio of two independent estimates that are not negative (MOVER-R; Donner and Zou, Statistical
     Methods in Medical Research 21, 2012, equation 9); its end is infinite where the divisor may be 0."""
     a, b = np.asarray(top.value, dtype=np.float64), np.asarray(bottom.value, dtype=np.float64)
     low = _find_ratio_end(a, b, np.asarray(top.low), np.asarray(bottom.high), -1)
@@ -99,7 +99,7 @@ def divide_estimates(top: IntervalEstimate, bottom: IntervalEstimate) -> Interva
 
 
 def _find_ratio_end(a: FloatArray, b: FloatArray, top: FloatArray, bottom: FloatArray, sign: int) -> FloatArray:
-    """The end that joins the distance of `top` from a and that of `bottom` from b."""
+    """Return the end that joins the distance of `top` from a and that of `bottom` from b."""
     divisor = bottom * (2 * b - bottom)
     inside = np.maximum((a * b) ** 2 - top * (2 * a - top) * divisor, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -108,14 +108,14 @@ def _find_ratio_end(a: FloatArray, b: FloatArray, top: FloatArray, bottom: Float
 
 
 def align_clusters(clusters: pd.Series | None, queries: pd.Index) -> Any:
-    """Returns a cluster per query, the query itself where it has none; None without clusters."""
+    """Return a cluster per query, the query itself where it has none; None without clusters."""
     return None if clusters is None else clusters.reindex(queries).fillna(pd.Series(queries, queries)).to_numpy()
 
 
 def estimate_mean(
     sums: FloatArray, sizes: FloatArray, unseen: Sequence[float], *, size: float | None = None, times: float = 1.0
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Returns the mean of each column, its standard error (columns,) and the degrees of freedom (Kish, Survey Sampling,
+    """Return the mean of each column, its standard error (columns,) and the degrees of freedom (Kish, Survey Sampling,
     1965), from sums (clusters, columns) and sizes (clusters,), with one further cluster of each mean in `unseen`.
 
     Such a cluster has `size` queries, by default as many as the cluster of a query has on average. `times`: as if so
@@ -140,7 +140,7 @@ def find_p_value(
     size: float | None = None,
     times: float = 1.0,
 ) -> FloatArray:
-    """Returns by column the one-sided p-value of a mean above `at`; for the rest see `estimate_mean`."""
+    """Return by column the one-sided p-value of a mean above `at`; for the rest see `estimate_mean`."""
     mean, error, freedom = estimate_mean(sums, sizes, unseen, size=size, times=times)
     return np.asarray(stdtr(freedom, (at - mean) / np.maximum(error, 1e-300)))
 
@@ -148,7 +148,7 @@ def find_p_value(
 def bound_mean(
     sums: FloatArray, sizes: FloatArray, unseen: Sequence[float], level: float, *, size: float | None = None
 ) -> FloatArray:
-    """Returns by column the lower bound of the mean at this level, at most the mean itself. An upper bound is that of
+    """Return by column the lower bound of the mean at this level, at most the mean itself. An upper bound is that of
     the negative sums and `unseen`."""
     mean, error, freedom = estimate_mean(sums, sizes, unseen, size=size)
     return np.asarray(np.minimum(mean - stdtrit(freedom, level) * error, sums.sum(axis=0) / sizes.sum()))
@@ -157,7 +157,7 @@ def bound_mean(
 def estimate_interval(
     values: FloatArray, *, clusters: Any = None, ends: tuple[float, float] = (0.0, 1.0), level: float = CONFIDENCE_LEVEL
 ) -> IntervalEstimate:
-    """Returns the mean of each column of `values` (queries, metrics), which are between `ends`, with its interval."""
+    """Return the mean of each column of `values` (queries, metrics), which are between `ends`, with its interval."""
     sums, sizes = sum_by_cluster(values, clusters)
     low = bound_mean(sums, sizes, ends, (1 + level) / 2)
     high = -bound_mean(-sums, sizes, (-ends[0], -ends[1]), (1 + level) / 2)
@@ -165,7 +165,7 @@ def estimate_interval(
 
 
 def find_p_of_difference(ones: FloatArray, others: FloatArray, *, clusters: Any = None) -> float:
-    """Returns the two-sided p-value of equal means of two systems' figures on the same queries (queries,): below .05
+    """Return the two-sided p-value of equal means of two systems' figures on the same queries (queries,): below .05
     where the 95% interval of their difference lies on one side of 0."""
     sums, sizes = sum_by_cluster(np.asarray(ones, dtype=np.float64) - others, clusters)
     p = float(find_p_value(sums, sizes, 0.0, _OF_DIFFERENCES)[0])
@@ -175,7 +175,7 @@ def find_p_of_difference(ones: FloatArray, others: FloatArray, *, clusters: Any 
 def compare_means(
     values: FloatArray, is_first: BoolArray, clusters: Any, *, ends: tuple[float, float] = (0.0, 1.0)
 ) -> tuple[IntervalEstimate, float]:
-    """Returns by how much the mean of some queries exceeds that of the others, with its interval, and the two-sided
+    """Return by how much the mean of some queries exceeds that of the others, with its interval, and the two-sided
     p-value (Welch, Biometrika 34, 1947), from values (queries,) between `ends` and a cluster per query."""
     mean, variance, freedom = (np.zeros(2) for _ in range(3))
     for number, side in enumerate((is_first, ~is_first)):
@@ -189,7 +189,7 @@ def compare_means(
 
 
 def correct_holm(p_values: FloatArray) -> FloatArray:
-    """Returns the corrected p-values of a family of tests, which bound the chance of any false finding (Holm 1979)."""
+    """Return the corrected p-values of a family of tests, which bound the chance of any false finding (Holm 1979)."""
     given = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(given, kind="stable")
     steps = np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1))
@@ -201,20 +201,20 @@ def correct_holm(p_values: FloatArray) -> FloatArray:
 def detectable_difference(
     values: FloatArray, *, clusters: Any = None, power: float = 0.8, ends: tuple[float, float] = _OF_DIFFERENCES
 ) -> float:
-    """Returns the smallest true difference of two systems' means that a test at the 5% level finds with this power on
+    """Return the smallest true difference of two systems' means that a test at the 5% level finds with this power on
     as many queries, from their differences (queries,)."""
     _, error, freedom = estimate_mean(*sum_by_cluster(values, clusters), ends)
     return float(stdtrit(freedom, 1 - _TAIL) + ndtri(power)) * float(error[0])
 
 
 def count_effective(sizes: FloatArray) -> float:
-    """Returns the number of equal clusters that say as much as those of these sizes (clusters,) (Kish, Survey Sampling,
+    """Return the number of equal clusters that say as much as those of these sizes (clusters,) (Kish, Survey Sampling,
     1965)."""
     return float(sizes.sum() ** 2 / np.maximum((sizes**2).sum(), 1e-300))
 
 
 def sum_by_cluster(values: FloatArray, clusters: Any) -> tuple[FloatArray, FloatArray]:
-    """Returns sums (clusters, metrics) and sizes (clusters,); without clusters each query is one."""
+    """Return sums (clusters, metrics) and sizes (clusters,); without clusters each query is one."""
     columns = np.asarray(values, dtype=np.float64)
     columns = columns[:, None] if columns.ndim == 1 else columns
     if clusters is None:

@@ -37,7 +37,7 @@ _PACKAGES = ("querytruth", "numpy", "pandas", "pyarrow", "faiss-cpu", "torch", "
 
 
 def find_run_version(run: pd.DataFrame, view: EvaluationView, result_folder: Path | None) -> RunVersion | None:
-    """Returns the version of the set that a run was made for, None for this one or for none that is known.
+    """Return the version of the set that a run was made for, None for this one or for none that is known.
 
     The result in `result_folder`, where the run is from one, states it. Otherwise it is the version that has more of
     the run's queries than this one, or more of its results, or whose queries the run answers all where it leaves out
@@ -77,7 +77,7 @@ def _path(view: EvaluationView) -> Path:
 
 
 def _read_other_versions(path: Path, view: EvaluationView) -> Iterator[tuple[RunVersion, frozenset[str]]]:
-    """Yields the set's readable other versions, the newest first, each with the queries that have a relevant result."""
+    """Yield the set's readable other versions, the newest first, each with the queries that have a relevant result."""
     siblings = {int(one.name[1:]): one for one in path.parent.glob("v*") if one.name[1:].isdigit() and one != path}
     representatives = view.judged_set.representatives.to_dict()
     for number in sorted(siblings, reverse=True):
@@ -155,7 +155,7 @@ def _produce_run(
     max_unknown: float | None = None,
     outside: str | None = None,
 ) -> tuple[SystemRun, MatchedRun]:
-    """The run of a system, and what counts of it, an image per duplicate group; all of it for bare judgments."""
+    """Return the run of a system, and what counts of it, an image per duplicate group; all of it for bare judgments."""
     answer = system.produce_run(view, choose_search_depth(view.spec.metrics, view.spec.truth, k))
     answer = _leave_out_padding(answer)
     if view.gallery_ids is None:
@@ -183,7 +183,7 @@ def _leave_out_padding(answer: SystemRun) -> SystemRun:
 
 
 def _find_listed(view: EvaluationView, run: pd.DataFrame, outside: str | None) -> frozenset[str]:
-    """The results of a run that the set's build listed and left out, where these do not count."""
+    """Return the results of a run that the set's build listed and left out, where these do not count."""
     stored, gallery = view.judged_set.stored, view.gallery_ids
     usual = "keep" if view.judged_set.description["kind"] == "imported" else "condense"
     if stored is None or gallery is None or view.is_image_to_text or (outside or usual) == "keep":
@@ -283,7 +283,7 @@ def find_result_folder(judged: JudgedSet, system: EvaluatedSystem, direction: st
 
 
 def result_folder_name(system: EvaluatedSystem, direction: str) -> str:
-    """A folder name for a system's result; it has the direction unless that is text to image."""
+    """Return a folder name for a system's result; it has the direction unless that is text to image."""
     name = _UNSAFE.sub("-", system.identity).strip("-.") or "system"
     return name if direction == TEXT_TO_IMAGE else f"{name}.{direction}"
 

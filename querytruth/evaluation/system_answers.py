@@ -46,26 +46,26 @@ class SystemAnswer:
     detail: str = ""
 
     def to_bytes(self) -> bytes:
-        """Returns the form in which the answer is stored."""
+        """Return the form in which the answer is stored."""
         plain = {"hits": [[hit.id, hit.score] for hit in self.hits], "ms": self.milliseconds}
         return json.dumps(plain | {"failure": self.failure, "detail": self.detail}, ensure_ascii=True).encode()
 
 
 def parse_system_answer(data: bytes) -> SystemAnswer:
-    """Returns a stored answer."""
+    """Return a stored answer."""
     plain = json.loads(data)
     hits = tuple(SearchHit(name, score) for name, score in plain["hits"])
     return SystemAnswer(hits, plain["ms"], plain["failure"], plain["detail"])
 
 
 def answer_key(identity: ModelIdentity, question: str, k: int) -> str:
-    """Returns the key of an answer."""
+    """Return the key of an answer."""
     fields = [identity.as_record(), question, k]
     return hashlib.sha256(json.dumps(fields, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
 def open_answer_store(folder: Path) -> "DatabaseObjects":
-    """Returns the recorded answers beside the sets of a folder, by key; several processes may use them."""
+    """Return the recorded answers beside the sets of a folder, by key; several processes may use them."""
     from querytruth.backends.files.object_store import DatabaseObjects  # of no use where no service is asked
 
     return DatabaseObjects(folder / _FILE, "record answers", "check the path, or delete the file")
@@ -101,7 +101,7 @@ class IndexCheck:
 def ask_and_record(
     described: SystemFile, asked: Sequence[QuerySearch], k: int, options: AskOptions, read: ReadAnswers, put: PutAnswers
 ) -> tuple[list[SystemAnswer], IndexCheck]:
-    """Returns the answers in the order of the searches, and the check of the index. `read` and `put`: the
+    """Return the answers in the order of the searches, and the check of the index. `read` and `put`: the
     recorded ones by key. Failures are asked again while online. Raises UserError where the service answers none of the
     first queries, and offline for queries without a recorded answer."""
     system, identity = described.system, described.system.identity
@@ -147,7 +147,8 @@ def ask_and_record(
 
 
 def _probe(described: SystemFile, asked: QuerySearch) -> tuple[str | None, int | None]:
-    """A digest of the index: its size, and the ids that it answers a query with; None where it does not answer."""
+    """Return a digest of the index: its size, and the ids that it answers a query with; None where it does not
+    answer."""
     try:
         items = described.system.count_items()
         ids = [hit.id for hit in asked.search()]
@@ -157,7 +158,7 @@ def _probe(described: SystemFile, asked: QuerySearch) -> tuple[str | None, int |
 
 
 def describe_failures(answers: Sequence[SystemAnswer]) -> str:
-    """Returns the most frequent failure, and the detail of the first."""
+    """Return the most frequent failure, and the detail of the first."""
     (reason, _), *_ = Counter(answer.failure for answer in answers).most_common(1)
     return f"{reason}: {next(answer.detail for answer in answers if answer.failure)}"
 
@@ -167,7 +168,7 @@ def ask_system(
     searches: Sequence[Callable[[], list[SearchHit]]],
     on_answer: Callable[[int, SystemAnswer], None],
 ) -> None:
-    """Makes all searches, `concurrency` at a time; `on_answer` gets the place of a search and its answer as it comes,
+    """Make all searches, `concurrency` at a time; `on_answer` gets the place of a search and its answer as it comes,
     in this thread. A failed search is an answer with a failure's code."""
     stopped = threading.Event()
     pool = ThreadPoolExecutor(options.concurrency, thread_name_prefix="search")
@@ -181,7 +182,7 @@ def ask_system(
 
 
 def _ask(options: SearchSystemOptions, search: Callable[[], list[SearchHit]], stopped: threading.Event) -> SystemAnswer:
-    """The answer of one search. The time is that of the attempt that answered, without pauses."""
+    """Return the answer of one search. The time is that of the attempt that answered, without pauses."""
     answer = SystemAnswer(failure="stopped")
     for attempt in range(options.tries):
         if stopped.is_set():
@@ -201,7 +202,7 @@ def _ask(options: SearchSystemOptions, search: Callable[[], list[SearchHit]], st
 
 @contextmanager
 def serve_search(search: Callable[[str, int], list[tuple[str, float]]]) -> Iterator[str]:
-    """Serves `GET /search?q=TEXT&size=K` on a free port during the block and yields its address; the answer is JSON:
+    """Serve `GET /search?q=TEXT&size=K` on a free port during the block and yields its address; the answer is JSON:
     {"hits": [{"file": name, "score": number}, …]}."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _make_handler(search))
     server.daemon_threads, server.block_on_close = True, False
@@ -239,6 +240,6 @@ def _make_handler(search: Callable[[str, int], list[tuple[str, float]]]) -> type
                 self.wfile.write(data)
 
         def log_message(self, *_: Any) -> None:
-            """Logs nothing."""
+            """Log nothing."""
 
     return Handler

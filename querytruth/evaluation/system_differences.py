@@ -21,7 +21,7 @@ _FEWEST = 5  # queries of each side
 
 
 def compare_all_pairs(results: Sequence[EvaluationResult], clusters: pd.Series | None) -> pd.DataFrame:
-    """Returns a row (COMPARISON_COLUMNS) per pair of systems and metric that all have. Raises UserError where their
+    """Return a row (COMPARISON_COLUMNS) per pair of systems and metric that all have. Raises UserError where their
     queries differ."""
     metrics = [name for name in results[0].metrics if all(name in result.metrics for result in results)]
     figures = {name: result.per_query for name, result in zip(make_unique_names(results), results, strict=True)}
@@ -31,7 +31,7 @@ def compare_all_pairs(results: Sequence[EvaluationResult], clusters: pd.Series |
 def compare_two_systems(
     first: EvaluationResult, second: EvaluationResult, clusters: pd.Series | None, max_queries: int = 50
 ) -> SystemComparison:
-    """Returns the comparison of two systems. Queries with the same difference by the first metric are ordered by the
+    """Return the comparison of two systems. Queries with the same difference by the first metric are ordered by the
     metric with the most distinct differences."""
     table = compare_all_pairs([first, second], clusters)
     by_metric = [first.per_query[name] - second.per_query[name] for name in table["metric"]]
@@ -43,7 +43,7 @@ def compare_two_systems(
 
 
 def make_unique_names(results: Sequence[EvaluationResult]) -> list[str]:
-    """Returns the systems' names, with a number for the later ones that share a name."""
+    """Return the systems' names, with a number for the later ones that share a name."""
     names: list[str] = []
     for result in results:
         name, number = str(result.system["name"]), 2
@@ -61,7 +61,7 @@ def compare_leaked(
     clusters: Any = None,
     ends: tuple[float, float] = (0.0, 1.0),
 ) -> pd.DataFrame:
-    """Returns a row (LEAKED_COLUMNS) per metric: the mean of the leaked queries less that of the clean ones, with its
+    """Return a row (LEAKED_COLUMNS) per metric: the mean of the leaked queries less that of the clean ones, with its
     95% interval and p-value (`compare_means`). No row with fewer than five queries on a side. `overlap`: leaked or
     clean by query id; `clusters`: one per query; `ends`: of the figures."""
     status = pd.Series(dtype="str") if overlap is None else overlap.reindex(per_query.index)
@@ -81,7 +81,7 @@ def compare_leaked(
 
 
 def find_leaked_warnings(rows: pd.DataFrame) -> list[EvaluationWarning]:
-    """Returns a warning `leaked` for each metric on which leaked queries do better by more than chance."""
+    """Return a warning `leaked` for each metric on which leaked queries do better by more than chance."""
     better = rows[(rows["difference"] > 0) & (rows["p_holm"] <= 1 - CONFIDENCE_LEVEL)]
     return [
         EvaluationWarning(
@@ -97,7 +97,7 @@ def find_leaked_warnings(rows: pd.DataFrame) -> list[EvaluationWarning]:
 def compare_leaked_of_systems(
     systems: Mapping[str, pd.DataFrame], overlap: pd.Series | None, metrics: Sequence[str], *, clusters: Any = None
 ) -> pd.DataFrame:
-    """Returns the rows of `compare_leaked` of each `system`, and of the difference of each pair (`one less other`): how
+    """Return the rows of `compare_leaked` of each `system`, and of the difference of each pair (`one less other`): how
     hard the leaked queries are has no effect on that."""
     tables = [(name, table, 0.0) for name, table in systems.items()]
     for one, other in combinations(systems, 2):

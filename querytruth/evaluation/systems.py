@@ -73,7 +73,7 @@ class EvaluatedSystem:
 
 
 def load_run_system(path: Path, judged: JudgedSet | None = None, scores: str | None = None) -> EvaluatedSystem:
-    """Loads a run as TREC, JSON, Parquet or CSV, or from the folder of a result, which also names the system; its
+    """Load a run as TREC, JSON, Parquet or CSV, or from the folder of a result, which also names the system; its
     description states the set of that result (`run_of`) where it is not `judged`. `scores`: what a file's are, one of
     SCORES. Raises UserError for the result of a part of a set that lacks queries of `judged`."""
     path = find_run(path, judged)
@@ -105,7 +105,7 @@ def load_run_system(path: Path, judged: JudgedSet | None = None, scores: str | N
 
 
 def list_results(judged: JudgedSet) -> dict[str, Path]:
-    """Returns the folders of the results that the set's version has, by the names that `evaluate` prints."""
+    """Return the folders of the results that the set's version has, by the names that `evaluate` prints."""
     if judged.stored is None:
         return {}
     version = judged.stored.path
@@ -114,7 +114,7 @@ def list_results(judged: JudgedSet) -> dict[str, Path]:
 
 
 def find_run(path: Path, judged: JudgedSet | None) -> Path:
-    """Returns the file or folder, or the set's result of that name. Raises UserError for a name that is none."""
+    """Return the file or folder, or the set's result of that name. Raises UserError for a name that is none."""
     known = {} if judged is None or path.exists() or len(path.parts) > 1 else list_results(judged)
     if known and path.name not in known and not path.suffix:
         raise UserError(
@@ -139,7 +139,7 @@ def _read_run_file(path: Path, scores: str | None) -> SystemRun:
 
 
 def list_runs(path: Path) -> list[Path]:
-    """Returns the runs that a path names: itself, or the files and results in a folder that is no result."""
+    """Return the runs that a path names: itself, or the files and results in a folder that is no result."""
     if not path.is_dir() or (path / RESULT_FILE).exists():
         return [path]
     found = [one for one in sorted(path.iterdir()) if not one.name.startswith(".")]
@@ -147,7 +147,7 @@ def list_runs(path: Path) -> list[Path]:
 
 
 def name_images(system: EvaluatedSystem, judged: JudgedSet, ids: str) -> EvaluatedSystem:
-    """Returns the system of a run that names images by another column of the set (IMAGE_NAMES), or by a pattern. Raises
+    """Return the system of a run that names images by another column of the set (IMAGE_NAMES), or by a pattern. Raises
     UserError for an unknown column, and for judgments without one."""
     if ids not in IMAGE_NAMES and split_pattern(ids) is None:
         raise UsageError(ids, "is no column that names images", suggest_choice(ids, list(IMAGE_NAMES)), "evaluate")
@@ -176,14 +176,14 @@ def name_images(system: EvaluatedSystem, judged: JudgedSet, ids: str) -> Evaluat
 
 
 def rename_system(system: EvaluatedSystem, name: str) -> EvaluatedSystem:
-    """Returns the system under a user's name; its description keeps the other one under the system's kind."""
+    """Return the system under a user's name; its description keeps the other one under the system's kind."""
     described = system.description
     renamed = cast(SystemDescription, {**described, described["kind"]: described["name"], "name": name})
     return replace(system, description=renamed, is_renamed=True)
 
 
 def load_similarity_system(matrix: Path, rows: Path, columns: Path, scores: str | None = None) -> EvaluatedSystem:
-    """Loads a matrix whose rows are texts and columns images, or the reverse: the ids decide. `scores`: what its
+    """Load a matrix whose rows are texts and columns images, or the reverse: the ids decide. `scores`: what its
     numbers are, one of SCORES."""
     similarities, row_ids, column_ids = read_similarity_matrix(matrix, rows, columns)
 
@@ -213,7 +213,7 @@ def load_similarity_system(matrix: Path, rows: Path, columns: Path, scores: str 
 
 
 def make_baseline(name: str, seed: int = 0, texts: Path | None = None) -> EvaluatedSystem:
-    """Returns one of BASELINES; `texts` replaces the texts of the set for `lexical`."""
+    """Return one of BASELINES; `texts` replaces the texts of the set for `lexical`."""
     if name not in BASELINES:
         raise UserError("evaluate", name, "is no baseline", suggest_choice(name, list(BASELINES)))
     described: SystemDescription = {"kind": "baseline", "name": name}
@@ -227,13 +227,13 @@ def make_baseline(name: str, seed: int = 0, texts: Path | None = None) -> Evalua
 
 
 def check_index(index: str) -> None:
-    """Raises UserError for an unknown index, before hours of encoding."""
+    """Raise UserError for an unknown index, before hours of encoding."""
     if index not in INDEXES:
         raise UserError("evaluate", index, "is no index", suggest_choice(index, list(INDEXES)))
 
 
 def make_vector_system(encoded_set: encoded_sets.EncodedSet, index: str = "exact") -> EvaluatedSystem:
-    """Returns a system that searches vectors exactly or by an approximate index."""
+    """Return a system that searches vectors exactly or by an approximate index."""
     check_index(index)
     warnings = []
     for stage in encoded_set.ledger.stages:
@@ -275,7 +275,7 @@ def _search_vectors(
 
 
 def _is_transposed(row_ids: list[str], column_ids: list[str], view: EvaluationView) -> bool:
-    """Whether the columns of a matrix are the queries of this view."""
+    """Return whether the columns of a matrix are the queries of this view."""
     rows, columns = (set(ids) & set(view.query_ids.to_pylist()) for ids in (row_ids, column_ids))
     if not rows and not columns:
         what = "text" if view.spec.direction == evaluation_result.TEXT_TO_IMAGE else "image"

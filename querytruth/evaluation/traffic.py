@@ -23,7 +23,7 @@ _SAMPLED = ["searches", "stratum", "inclusion"]
 def select_log_sample(
     queries: pd.DataFrame | None, judged: Collection[str], strata: Sequence[Mapping[str, Any]]
 ) -> pd.DataFrame | None:
-    """Returns by id the `judged` queries that were drawn from a log: `searches`, `stratum`, `inclusion`, and the
+    """Return by id the `judged` queries that were drawn from a log: `searches`, `stratum`, `inclusion`, and the
     `questions` and `all_searches` of its stratum in the log, which `strata` states; without them, as estimated from all
     that were drawn. None where a judged query does not know its chances."""
     if queries is None or not {*_SAMPLED} <= {*queries}:
@@ -41,7 +41,7 @@ def select_log_sample(
 
 
 def measure_traffic(per_query: pd.DataFrame, sample: pd.DataFrame | None, names: list[str]) -> pd.DataFrame:
-    """Returns a row (TRAFFIC_COLUMNS) per metric and mean; none without a sample of a log. `per_query`: a column per
+    """Return a row (TRAFFIC_COLUMNS) per metric and mean; none without a sample of a log. `per_query`: a column per
     metric by query id. A query of the sample that is not in it has no relevant image, and counts in no mean."""
     if sample is None or not per_query.index.isin(sample.index).all():
         return pd.DataFrame(columns=TRAFFIC_COLUMNS)
@@ -53,7 +53,7 @@ def measure_traffic(per_query: pd.DataFrame, sample: pd.DataFrame | None, names:
 
 
 def estimate_log_mean(values: FloatArray, sample: pd.DataFrame, over: str) -> tuple[float, float, float]:
-    """Returns the mean over the log's `questions` or `searches` that have an answer, and its 95% interval. `values`
+    """Return the mean over the log's `questions` or `searches` that have an answer, and its 95% interval. `values`
     (n,): 0 to 1, nan for a query without an answer; `sample` (n rows): see `select_log_sample`.
 
     The mean is that of values weighted by 1 / inclusion, with the weights of a stratum scaled to what it has in the log
@@ -96,7 +96,7 @@ def estimate_log_mean(values: FloatArray, sample: pd.DataFrame, over: str) -> tu
 
 
 def _bound_share(share: float, draws: float) -> tuple[float, float]:
-    """Returns Clopper and Pearson's interval of a share seen in so many draws, which may be no whole number."""
+    """Return Clopper and Pearson's interval of a share seen in so many draws, which may be no whole number."""
     tail = (1 - CONFIDENCE_LEVEL) / 2
     hits, misses = share * draws, (1 - share) * draws
     low = float(betaincinv(hits, misses + 1, tail)) if hits > 0 else 0.0

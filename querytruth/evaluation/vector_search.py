@@ -58,7 +58,7 @@ class VectorGallery:
 
 
 def build_vector_gallery(vectors: Vectors, image_ids: Sequence[str]) -> VectorGallery:
-    """Prepares vectors (n, d) with one id each for search. Raises UserError where there are none, or one is not
+    """Prepare vectors (n, d) with one id each for search. Raises UserError where there are none, or one is not
     finite; ValueError where the numbers of vectors and ids differ."""
     if len(vectors) != len(image_ids):
         raise ValueError(f"{len(vectors)} vectors for {len(image_ids)} ids")
@@ -83,7 +83,7 @@ def search_exact(
     threads: int,
     advance: Callable[[int], None] = lambda _queries: None,
 ) -> NearestImages:
-    """Returns the k nearest images of each query (n, d), or all where the gallery has fewer. `advance` is called with
+    """Return the k nearest images of each query (n, d), or all where the gallery has fewer. `advance` is called with
     the number of queries done. Raises UserError as `check_query_vectors` does, and for vectors that are too long."""
     queries = check_query_vectors(queries, gallery)
     k = min(k, len(gallery.vectors))
@@ -97,7 +97,7 @@ def search_exact(
 
 
 def check_query_vectors(queries: Vectors, gallery: VectorGallery) -> Vectors:
-    """Returns the queries (n, d) as FAISS takes them. Raises UserError where one is not finite or has another d."""
+    """Return the queries (n, d) as FAISS takes them. Raises UserError where one is not finite or has another d."""
     if queries.shape[1] != gallery.vectors.shape[1]:
         reason = f"have {queries.shape[1]} dimensions, those of the images {gallery.vectors.shape[1]}"
         raise UserError(_STAGE, "vectors of the queries", reason, "encode both with one model")
@@ -108,7 +108,7 @@ def check_query_vectors(queries: Vectors, gallery: VectorGallery) -> Vectors:
 
 
 def count_extra_candidates(k: int) -> int:
-    """Returns how many candidates are proposed beyond k."""
+    """Return how many candidates are proposed beyond k."""
     return max(12, k // 8)
 
 
@@ -131,7 +131,7 @@ def _nearest_keys(queries: Vectors, gallery: VectorGallery, k: int) -> RowIndice
 
 
 def rescore_candidates(queries: Vectors, gallery: VectorGallery, places: RowIndices) -> RowIndices:
-    """Returns a distinct key per candidate (queries, candidates) that orders by score, highest first, then by id; the
+    """Return a distinct key per candidate (queries, candidates) that orders by score, highest first, then by id; the
     highest key of all for places below 0."""
     keys = np.empty(places.shape, dtype=np.int64)
     for start in range(0, len(queries), _FEW):
@@ -144,7 +144,7 @@ def rescore_candidates(queries: Vectors, gallery: VectorGallery, places: RowIndi
 
 
 def _search_whole_gallery(queries: Vectors, gallery: VectorGallery, k: int) -> RowIndices:
-    """Returns the keys of the k nearest among all images, in order."""
+    """Return the keys of the k nearest among all images, in order."""
     transposed = queries.astype(np.float64).T
     best = np.empty((len(queries), 0), dtype=np.int64)
     for start in range(0, len(gallery.vectors), _BLOCK):
@@ -162,7 +162,7 @@ def _keys(products: NDArray[np.float64], id_ranks: RowIndices, gallery: VectorGa
 
 
 def decode_keys(keys: RowIndices, gallery: VectorGallery) -> NearestImages:
-    """Returns the images and scores of keys (queries, k)."""
+    """Return the images and scores of keys (queries, k)."""
     count = len(gallery.vectors)
     none = keys == np.iinfo(np.int64).max
     places = np.where(none, -1, gallery.by_id_rank[np.where(none, 0, keys % count)])
@@ -170,7 +170,7 @@ def decode_keys(keys: RowIndices, gallery: VectorGallery) -> NearestImages:
 
 
 def _norms(vectors: Vectors) -> NDArray[np.float64]:
-    """Returns upper bounds of the lengths; not finite where a coordinate is not."""
+    """Return upper bounds of the lengths; not finite where a coordinate is not."""
     lengths: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", vectors, vectors), dtype=np.float64) * 1.001
     return lengths
 
@@ -178,7 +178,7 @@ def _norms(vectors: Vectors) -> NDArray[np.float64]:
 def run_from_similarities(
     similarity: Any, query_ids: Sequence[str], image_ids: Sequence[str], k: int, *, is_distance: bool = False
 ) -> pd.DataFrame:
-    """Returns the k highest of each row of a matrix (queries, images) as a run (query_id, image_id, score); of
+    """Return the k highest of each row of a matrix (queries, images) as a run (query_id, image_id, score); of
     distances the k lowest, with minus the distance as the score. It is read in blocks and may be a mapped file. Ties at
     the cut go to the highest id. Raises UserError for a wrong shape, a repeated id or a number that is not finite."""
     if similarity.shape != (len(query_ids), len(image_ids)):
@@ -204,7 +204,7 @@ def run_from_similarities(
 
 
 def _first_highest(block: Any, k: int) -> Any:
-    """The columns (rows, k) of each row's k highest numbers, ascending; of those equal at the cut the first."""
+    """Return the columns (rows, k) of each row's k highest numbers, ascending; of those equal at the cut the first."""
     last = np.partition(block, block.shape[1] - k, axis=1)[:, [block.shape[1] - k]]
     higher, equal = block > last, block == last
     left = k - higher.sum(axis=1, keepdims=True)
@@ -230,7 +230,7 @@ def search_with_index(
     threads: int,
     advance: Callable[[int], None] = lambda _queries: None,
 ) -> tuple[NearestImages, IndexLoss]:
-    """Returns the k nearest images by one of INDEXES, with exact scores, and the loss on a sample of 1,000 queries,
+    """Return the k nearest images by one of INDEXES, with exact scores, and the loss on a sample of 1,000 queries,
     chosen by hash. `ivf` searches 32 cells, `hnsw` follows a graph of the images. Raises UserError for another index
     and as `search_exact` does."""
     if index not in INDEXES:
@@ -253,13 +253,13 @@ def search_with_index(
 
 
 def _ivf(gallery: VectorGallery, threads: int) -> Any:
-    """Returns cells around images chosen by the hash of their ids."""
+    """Return cells around images chosen by the hash of their ids."""
     centres = choose_cell_centres([stable_hash("cell", name) for name in gallery.image_ids.to_pylist()])
     return _add_vectors(build_cell_index(gallery.vectors[centres]), gallery, threads)
 
 
 def _hnsw(gallery: VectorGallery, k: int) -> Any:
-    """Returns a graph, built on one thread: with more it depends on their timing."""
+    """Return a graph, built on one thread: with more it depends on their timing."""
     import faiss
 
     index = faiss.IndexHNSWFlat(gallery.vectors.shape[1], _HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
@@ -268,7 +268,7 @@ def _hnsw(gallery: VectorGallery, k: int) -> Any:
 
 
 def _add_vectors(index: Any, gallery: VectorGallery, threads: int) -> Any:
-    """Adds the images in the order of their ids, so that the order of the rows has no effect."""
+    """Add the images in the order of their ids, so that the order of the rows has no effect."""
     with use_faiss_threads(threads):
         for start in range(0, len(gallery.vectors), _ADDED):
             index.add(gallery.vectors[gallery.by_id_rank[start : start + _ADDED]])

@@ -27,7 +27,7 @@ CaptionLine = tuple[str, str, str]  # the text's id, the text, the image's id
 def restore_tables(
     tables: dict[str, pd.DataFrame], places: Sequence[str | None], source: Path, files: Sequence[Path], title: str = ""
 ) -> importers.ImportedTables:
-    """Returns the tables, with the places of the images in the image store, and the description in `source`."""
+    """Return the tables, with the places of the images in the image store, and the description in `source`."""
     description = read_description(source)
     render = msgspec.to_builtins(description.render) if description and description.render else {}
     queries, images, qrels = (tables[name].rename(columns=_KEYS) for name in ("queries", "images", "qrels"))
@@ -51,7 +51,7 @@ def restore_tables(
 def build_caption_set(
     caption_lines: Sequence[CaptionLine], images: pd.DataFrame, files: Sequence[Path], language: str | None, title: str
 ) -> importers.ImportedTables:
-    """Returns a set in which each text has one relevant image; without `language`, that of each text is detected."""
+    """Return a set in which each text has one relevant image; without `language`, that of each text is detected."""
     return importers.ImportedTables(
         queries=importers.build_query_table(((query, text) for query, text, _ in caption_lines), "caption", language),
         images=images,
@@ -71,7 +71,7 @@ def build_caption_split(
     title: str,
     suffix: str = "",
 ) -> importers.ImportedTables:
-    """Returns the caption set of the listed images (None: of all); `suffix` makes an image's id its file name."""
+    """Return the caption set of the listed images (None: of all); `suffix` makes an image's id its file name."""
     if listed is not None:
         wanted = set(listed)
         caption_lines = [line for line in caption_lines if line[2] in wanted]
@@ -82,13 +82,13 @@ def build_caption_split(
 def build_named_images(
     caption_lines: Iterable[CaptionLine], listed: Iterable[str] = (), suffix: str = ""
 ) -> pd.DataFrame:
-    """Returns the listed images, or, where there is no list, those of the texts, once each."""
+    """Return the listed images, or, where there is no list, those of the texts, once each."""
     names = list(listed) or dict.fromkeys(image for _, _, image in caption_lines)
     return importers.build_image_table((name, name + suffix, None) for name in names)
 
 
 def read_token_lines(path: Path) -> list[CaptionLine]:
-    """Reads the lines `image#number text` (Flickr's token files, COCO-CN) or `image#kind#number text` (Flickr8k-CN)."""
+    """Read the lines `image#number text` (Flickr's token files, COCO-CN) or `image#kind#number text` (Flickr8k-CN)."""
     caption_lines = []
     for number, line in text_files.iterate_lines(path):
         if line.strip():
@@ -102,12 +102,12 @@ def read_token_lines(path: Path) -> list[CaptionLine]:
 
 
 def read_name_list(path: Path) -> list[str]:
-    """Reads a name per line."""
+    """Read a name per line."""
     return [line.strip() for _, line in text_files.iterate_lines(path) if line.strip()]
 
 
 def find_split_list(folder: Path, split: str, patterns: Sequence[str]) -> Path:
-    """Returns the file with the list of a split's images. Raises UserError where no pattern fits a file."""
+    """Return the file with the list of a split's images. Raises UserError where no pattern fits a file."""
     return text_files.find_file(folder, [pattern.format(split) for pattern in patterns], f"list of the split {split!r}")
 
 
@@ -128,7 +128,7 @@ class MugeQuery(msgspec.Struct):
 
 
 def read_texts(path: Path) -> list[tuple[str, str, list[str]]]:
-    """Reads id, text and relevant image ids of every line. Raises UserError for a line without image ids."""
+    """Read id, text and relevant image ids of every line. Raises UserError for a line without image ids."""
     record_type: type[MugeQuery | ChineseClipText] = MugeQuery if path.name.startswith("MR_") else ChineseClipText
     rows = []
     for number, line in text_files.iterate_json_lines(path, record_type):
@@ -142,7 +142,7 @@ def read_texts(path: Path) -> list[tuple[str, str, list[str]]]:
 def read_base64_images(
     path: Path, image_store: ImageStore
 ) -> tuple[list[importers.ImportRow], list[importers.ImportRejection]]:
-    """Stores the images; returns a row (id, file name, place) per image, and a rejection per line without one."""
+    """Store the images; return a row (id, file name, place) per image, and a rejection per line without one."""
     rows: list[importers.ImportRow] = []
     rejections: list[importers.ImportRejection] = []
     for number, line in text_files.iterate_lines(path):
@@ -166,7 +166,7 @@ def read_split(
     title: str,
     style: str,
 ) -> importers.ImportedTables:
-    """Reads a split of queries, which their publisher judged, or of captions (`style`). Where there is no
+    """Read a split of queries, which their publisher judged, or of captions (`style`). Where there is no
     `images_file`, the images are those that the texts name."""
     lines = read_texts(texts_path)
     rejections: Sequence[importers.ImportRejection] = ()

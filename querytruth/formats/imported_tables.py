@@ -36,7 +36,7 @@ class ImportedSource:
 
 
 def join_imported_tables(source: ImportedSource, read_images: pd.DataFrame | None, ledger: Ledger) -> Tables:
-    """Returns the set's tables and records four stages: queries, images, judgments, and queries that are left without
+    """Return the set's tables and records four stages: queries, images, judgments, and queries that are left without
     a relevant image.
 
     `read_images` has a row per row of `source.images` (path, sha256, width, height, taken_at, latitude, longitude,
@@ -57,7 +57,7 @@ def join_imported_tables(source: ImportedSource, read_images: pd.DataFrame | Non
 
 
 def _queries(source: ImportedSource, ledger: Ledger) -> pd.DataFrame:
-    """Returns the queries with their ids; of several with one id the one with the smallest text."""
+    """Return the queries with their ids; of several with one id the one with the smallest text."""
     frame = source.queries.sort_values(["query", "text"], kind="stable").reset_index(drop=True)
     empty = frame["text"].str.strip() == ""
     twice = ~empty & frame["query"].where(~empty).duplicated()
@@ -78,7 +78,7 @@ def _queries(source: ImportedSource, ledger: Ledger) -> pd.DataFrame:
 
 
 def _images(source: ImportedSource, images: pd.DataFrame | None, ledger: Ledger) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Returns the accepted images with their ids, and the id of each usable image of the files."""
+    """Return the accepted images with their ids, and the id of each usable image of the files."""
     frame = source.images.reset_index(drop=True)
     if images is not None:
         read = images.reset_index(drop=True)
@@ -110,7 +110,7 @@ def _images(source: ImportedSource, images: pd.DataFrame | None, ledger: Ledger)
 
 
 def _filled(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Returns the frame with these columns; the missing ones are null."""
+    """Return the frame with these columns; the missing ones are null."""
     missing = {name: pd.Series([None] * len(frame), frame.index, "object") for name in columns if name not in frame}
     return frame.assign(**missing)[columns]
 
@@ -119,7 +119,7 @@ _REJECTED = {"doubled_image", "same_bytes", "image_missing", "found_in_several_f
 
 
 def _with_decoded_sizes(frame: pd.DataFrame, read: pd.DataFrame, keeps_ids: bool) -> pd.DataFrame:
-    """Returns the frame with the sizes and metadata that were read from the images. Where ids are kept only missing
+    """Return the frame with the sizes and metadata that were read from the images. Where ids are kept only missing
     sizes are taken from there, since the image may be a reduced copy."""
     if not keeps_ids:
         return frame.assign(**{name: read[name] for name in _READ})
@@ -131,7 +131,7 @@ def _with_decoded_sizes(frame: pd.DataFrame, read: pd.DataFrame, keeps_ids: bool
 
 
 def _numbers(sizes: pd.Series) -> pd.Series:
-    """Returns sizes in pixels, as floats where some are missing; what is no possible size is missing."""
+    """Return sizes in pixels, as floats where some are missing; what is no possible size is missing."""
     numbers = pd.to_numeric(sizes, errors="coerce")
     return numbers.where(numbers.between(0, _LARGEST_SIDE))
 
@@ -149,7 +149,7 @@ def _image_ids(frame: pd.DataFrame, keeps_ids: bool) -> list[str]:
 def _map_judgments(
     source: ImportedSource, queries: pd.DataFrame, images: pd.DataFrame, stands_for: dict[str, str]
 ) -> tuple[pd.DataFrame, Any]:
-    """Returns the judgments with our ids, and per judgment (n,) the reason why it is rejected ("": it is accepted).
+    """Return the judgments with our ids, and per judgment (n,) the reason why it is rejected ("": it is accepted).
     Grades below 0 become 0."""
     qrels = source.qrels.reset_index(drop=True)
     known_images = {*source.images["image"], *(item for kind, item, _, _ in source.rejections if kind == "image")}
@@ -176,7 +176,7 @@ def _map_judgments(
 
 
 def _without_truth(source: ImportedSource, queries: pd.DataFrame, rows: pd.DataFrame) -> set[str]:
-    """Returns the queries that have relevant images in the files, but none among the accepted images."""
+    """Return the queries that have relevant images in the files, but none among the accepted images."""
     positive = rows[rows["relevance"] > 0]
     had = set(positive["query_id"].dropna())
     has = set(positive.loc[positive["image_id"].notna(), "query_id"].dropna())
@@ -205,7 +205,7 @@ def _qrels(source: ImportedSource, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_images(queries: pd.DataFrame, qrels: pd.DataFrame, source: ImportedSource) -> pd.DataFrame:
-    """Returns the queries with `source_image_id` where they are captions."""
+    """Return the queries with `source_image_id` where they are captions."""
     if source.keeps_ids or not (queries["style"] == "caption").all():
         return queries
     only = qrels[~qrels["query_id"].duplicated(keep=False)]

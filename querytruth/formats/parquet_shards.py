@@ -21,7 +21,7 @@ IMAGE_TYPE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])  # Huggi
 
 
 def write_shards(folder: Path, split: str, schema: pa.Schema, batches: RecordBatches) -> list[Path]:
-    """Writes each batch as a row group, in at least one shard; returns the files in order."""
+    """Write each batch as a row group, in at least one shard; return the files in order."""
     folder.mkdir(parents=True)
     shards: list[Path] = []
     upcoming = next(batches, None)
@@ -37,14 +37,14 @@ def write_shards(folder: Path, split: str, schema: pa.Schema, batches: RecordBat
 
 
 def write_table(folder: Path, split: str, table: pa.Table) -> None:
-    """Writes a table in shards, without dictionary encoding, which some readers do not support."""
+    """Write a table in shards, without dictionary encoding, which some readers do not support."""
     schema = schema_without_dictionaries(table.schema)
     batches = (batch.cast(schema) for batch in table.to_batches(max_chunksize=ROW_GROUP_ROWS))
     write_shards(folder, split, schema, batches)
 
 
 def write_images_table(folder: Path, split: str, table: pa.Table, images: Iterable[SetImage | None]) -> None:
-    """Writes a table in shards, with a column `image` before the others."""
+    """Write a table in shards, with a column `image` before the others."""
     write_shards(folder, split, schema_with_image(table.schema), add_images(table, images))
 
 
@@ -57,14 +57,14 @@ def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def schema_without_dictionaries(schema: pa.Schema) -> pa.Schema:
-    """Returns the schema with the types of the values instead of dictionaries."""
+    """Return the schema with the types of the values instead of dictionaries."""
     return pa.schema(
         [field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema]
     )
 
 
 def schema_with_image(schema: pa.Schema) -> pa.Schema:
-    """Returns the schema with a first column `image`, described as such for `datasets`."""
+    """Return the schema with a first column `image`, described as such for `datasets`."""
     features: dict[str, Any] = {"image": {"_type": "Image"}}
     features |= {field.name: {"dtype": _DTYPES[field.type], "_type": "Value"} for field in schema}
     described = {"huggingface": json.dumps({"info": {"features": features}})}
@@ -75,7 +75,7 @@ _DTYPES = {pa.string(): "string", pa.int32(): "int32", pa.float64(): "float64"}
 
 
 def add_images(table: pa.Table, images: Iterable[SetImage | None]) -> RecordBatches:
-    """Yields the table's rows with a first column `image`, in row groups of bounded size."""
+    """Yield the table's rows with a first column `image`, in row groups of bounded size."""
     schema = schema_with_image(table.schema)
     start, size, held = 0, 0, list[dict[str, Any] | None]()
     for image in images:
@@ -95,7 +95,7 @@ def _with_images(rows: pa.Table, held: list[dict[str, Any] | None], schema: pa.S
 
 
 def read_shards(paths: list[Path], columns: Iterable[str], optional: Iterable[str] = ()) -> RecordBatches:
-    """Yields the rows of all shards with these columns and the optional ones that exist. Raises UserError."""
+    """Yield the rows of all shards with these columns and the optional ones that exist. Raises UserError."""
     for path in paths:
         try:
             names = read_parquet_schema(path).names
@@ -112,7 +112,7 @@ def _damaged_file_error(path: Path, error: Exception) -> UserError:
 
 
 def has_column(path: Path, name: str) -> bool:
-    """Whether the file has the column. Raises UserError for a damaged file."""
+    """Return whether the file has the column. Raises UserError for a damaged file."""
     try:
         return name in read_parquet_schema(path).names
     except (OSError, pa.ArrowException) as error:
@@ -120,7 +120,7 @@ def has_column(path: Path, name: str) -> bool:
 
 
 def table_from_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: object) -> pa.Table:
-    """Returns the batches as one table, with the schema's types for their columns. Raises UserError where a value does
+    """Return the batches as one table, with the schema's types for their columns. Raises UserError where a value does
     not fit."""
     parts = []
     for batch in batches:
@@ -138,7 +138,7 @@ def table_from_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, whe
 def extract_images(
     batches: Iterable[pa.RecordBatch], put: Callable[[bytes], str], places: list[str | None]
 ) -> RecordBatches:
-    """Yields the batches without their column `image`; gives images to `put` and adds the results to `places`."""
+    """Yield the batches without their column `image`; gives images to `put` and adds the results to `places`."""
     for batch in batches:
         if "image" not in batch.schema.names:
             places += [None] * len(batch)

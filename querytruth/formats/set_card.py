@@ -64,7 +64,7 @@ _LICENCES = 12  # listed one by one; where there are more, their families are li
 
 
 def list_biases(kind: str, by_style: Mapping[str, int]) -> list[str]:
-    """Returns what holds of queries that nobody typed into a search, in a set of this kind with so many of each
+    """Return what holds of queries that nobody typed into a search, in a set of this kind with so many of each
     language and style (`en/caption`)."""
     typed = sum(count for style, count in by_style.items() if style.rpartition("/")[2] == _TYPED_STYLE)
     all_queries = sum(by_style.values())
@@ -75,27 +75,27 @@ def list_biases(kind: str, by_style: Mapping[str, int]) -> list[str]:
 
 
 def describe_policy(ambiguity: Ambiguity) -> str:
-    """Returns how the policy resolved ambiguous captions."""
+    """Return how the policy resolved ambiguous captions."""
     parts = (POLICY_TEXTS.get(ambiguity["policy"], ""), _THEN.get(ambiguity["then"] or "", ""))
     return " ".join(part for part in parts if part)
 
 
 def describe_outcome(example: AmbiguityExample, ledger: pd.DataFrame) -> str:
-    """Returns the outcome of an ambiguous query, with the reason from the ledger where the query was rejected."""
+    """Return the outcome of an ambiguous query, with the reason from the ledger where the query was rejected."""
     reasons = ledger.loc[(ledger["item"] == example["query_id"]) & (ledger["stage"] == "ambiguity"), "reason"]
     outcome = OUTCOME_TEXTS.get(example["outcome"], example["outcome"].replace("_", " "))
     return _LEFT_OUT.get(str(reasons.iloc[0]), outcome) if len(reasons) else outcome
 
 
 def describe_comparisons(ambiguity: Ambiguity) -> list[str]:
-    """Returns the comparisons that found confusable images; the captions are always compared."""
+    """Return the comparisons that found confusable images; the captions are always compared."""
     seen = ambiguity["seen"]
     ways = {"captions": "nearness of captions", "pictures": "nearness of images", "descriptions": "descriptions"}
     return ["what the captions say", *[f"{ways[name]} ({seen[name]})" for name in ways if seen.get(name)]]
 
 
 def format_share(part: AmbiguityShare) -> str:
-    """Returns the share of ambiguous queries in percent; it is never rounded to 0%."""
+    """Return the share of ambiguous queries in percent; it is never rounded to 0%."""
     if not part["ambiguous"]:
         return "0%"
     percent = 100 * part["ambiguous"] / part["queries"]
@@ -105,13 +105,13 @@ def format_share(part: AmbiguityShare) -> str:
 
 
 def describe_measurement(ambiguity: Ambiguity) -> list[str]:
-    """Returns a sentence or two per language: what the scores were fitted to, and what is expected of them."""
+    """Return a sentence or two per language: what the scores were fitted to, and what is expected of them."""
     judged = [describe_judge(ambiguity["judge"])] if "judge" in ambiguity else []
     return [*judged, *(describe_language(one) for one in ambiguity.get("measured", ()))]
 
 
 def describe_judge(judged: JudgeFigures) -> str:
-    """Returns what a judge decided of a set's pairs, and how far it can be believed."""
+    """Return what a judge decided of a set's pairs, and how far it can be believed."""
     asked = f"{judged['name']} was asked about {judged['asked']:,} pairs"
     found = judged["reliability"]
     if found is None:
@@ -126,7 +126,7 @@ def describe_judge(judged: JudgeFigures) -> str:
 
 
 def describe_language(measured: dict[str, Any]) -> str:
-    """Returns what the scores of a language were fitted to, and what is expected of them."""
+    """Return what the scores of a language were fitted to, and what is expected of them."""
     language = measured["language"]
     if not measured["is_calibrated"]:
         return f"{language}: not calibrated ({measured['reason']}); the score is a rule of thumb, no probability."
@@ -139,7 +139,7 @@ def describe_language(measured: dict[str, Any]) -> str:
 
 
 def licence_family(licence: str) -> str:
-    """A licence without version and country: cc-by-sa-3.0-de is cc-by-sa; pd, whatever the ground; cc0."""
+    """Return a licence without version and country: cc-by-sa-3.0-de is cc-by-sa; pd, whatever the ground; cc0."""
     plain = licence.strip().lower().replace(" ", "-")
     if plain.startswith(("cc0", "cc-zero")):
         return "cc0"
@@ -150,7 +150,7 @@ def licence_family(licence: str) -> str:
 
 
 def render_set_card(manifest: Manifest, tables: Tables, shortcuts: list[str] | None = None) -> str:
-    """Returns the card as Markdown: counts, examples, funnel, provenance, known limitations and licences. `shortcuts`:
+    """Return the card as Markdown: counts, examples, funnel, provenance, known limitations and licences. `shortcuts`:
     what `describe_shortcuts` returns; None: it is asked here."""
     shortcuts = describe_shortcuts(tables) if shortcuts is None else shortcuts
     return "\n".join([*_front_matter(manifest), *_body(manifest, tables, shortcuts)]) + "\n"
@@ -216,7 +216,7 @@ def _body(manifest: Manifest, tables: Tables, shortcuts: list[str]) -> Iterator[
 
 
 def _collected(collection: Collection) -> Iterator[str]:
-    """Yields where the images of a search come from, and how many are relevant to several queries or found twice."""
+    """Yield where the images of a search come from, and how many are relevant to several queries or found twice."""
     fetched, chosen = collection["fetched"], sum(topic["queries"] for topic in collection["by_topic"])
     yield "## Where the images come from\n"
     days = sorted({day[:10] for day in (fetched["first"], fetched["last"]) if day})
@@ -271,7 +271,7 @@ def _judged(manifest: Manifest, tables: Tables) -> Iterator[str]:
 
 
 def _examples(tables: Tables, traits: list[str]) -> list[list[str]]:
-    """Returns two queries of each combination of traits, with the number of relevant images."""
+    """Return two queries of each combination of traits, with the number of relevant images."""
     relevant = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].value_counts()
     chosen = tables.queries.groupby(traits, sort=True).head(2).sort_values(traits, kind="stable")
     return [
@@ -281,7 +281,7 @@ def _examples(tables: Tables, traits: list[str]) -> list[list[str]]:
 
 
 def _ambiguous(ambiguity: Ambiguity, tables: Tables) -> Iterator[str]:
-    """Yields how many captions fit other images, too, and examples with their outcomes."""
+    """Yield how many captions fit other images, too, and examples with their outcomes."""
     before, after = ambiguity["before"], ambiguity["after"]
     yield "## Ambiguous captions\n"
     yield f"{describe_policy(ambiguity)}\n"
@@ -319,6 +319,6 @@ def _reasons(reasons: dict[str, int]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Returns the text with the characters of Markdown and HTML escaped, and invisible ones shown."""
+    """Return the text with the characters of Markdown and HTML escaped, and invisible ones shown."""
     escapes = {"<": "&lt;", ">": "&gt;", "&": "&amp;"} | {mark: f"\\{mark}" for mark in "\\`*_[]#|"}
     return "".join(escapes.get(character, character) for character in make_visible(text.replace("\n", " ")))

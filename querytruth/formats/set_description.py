@@ -40,7 +40,7 @@ class FormatLimits:
     omissions: tuple[Loss, ...] = ()
 
     def check(self, stored: StoredSet, name: str, allow_loss: bool) -> list[str]:
-        """Returns descriptions of what the format leaves out of the set. Raises UserError where the set lacks what the
+        """Return descriptions of what the format leaves out of the set. Raises UserError where the set lacks what the
         format needs, or a loss is not allowed."""
         if self.needs_queries and not len(stored.tables.queries):
             raise UserError("export", stored.path, "holds no queries", "export a recall, precision or generated set")
@@ -60,7 +60,7 @@ def _describe(losses: Iterable[Loss], tables: Tables) -> list[str]:
 
 
 def relevant_pairs(stored: StoredSet) -> pd.DataFrame:
-    """Returns the pairs with relevance above 0 whose query and image are in the set, as text columns query_id and
+    """Return the pairs with relevance above 0 whose query and image are in the set, as text columns query_id and
     image_id, sorted."""
     queries, images, qrels = stored.tables.queries, stored.tables.images, stored.tables.qrels
     is_known = qrels["query_id"].isin(queries["query_id"]) & qrels["image_id"].isin(images["image_id"])
@@ -69,20 +69,20 @@ def relevant_pairs(stored: StoredSet) -> pd.DataFrame:
 
 
 def iterate_rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yields the rows as plain values by column."""
+    """Yield the rows as plain values by column."""
     for start in range(0, len(frame), _ROWS):
         for record in frame.iloc[start : start + _ROWS].to_dict("records"):
             yield {str(name): value for name, value in record.items()}
 
 
 def iterate_qrels(tables: Tables) -> Iterator[tuple[str, str, int]]:
-    """Yields query id, image id and relevance of every judgment."""
+    """Yield query id, image id and relevance of every judgment."""
     qrels = tables.qrels
     yield from zip(qrels["query_id"].astype(str), qrels["image_id"].astype(str), qrels["relevance"], strict=True)
 
 
 def graded_relevance(tables: Tables) -> str:
-    """Describes grades above 0, where there are several."""
+    """Describe grades above 0, where there are several."""
     relevance = tables.qrels["relevance"]
     counts = relevance[relevance > 0].value_counts().sort_index()
     if len(counts) < 2:
@@ -92,13 +92,13 @@ def graded_relevance(tables: Tables) -> str:
 
 
 def judged_zeros(tables: Tables) -> str:
-    """Describes judgments with grade 0."""
+    """Describe judgments with grade 0."""
     number = int((tables.qrels["relevance"] == 0).sum())
     return f"{number:,} images judged not relevant (they look unjudged)" if number else ""
 
 
 def several_relevant_images(tables: Tables) -> str:
-    """Describes queries with several relevant images."""
+    """Describe queries with several relevant images."""
     sizes = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].value_counts()
     number, split = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     if not number:
@@ -107,21 +107,21 @@ def several_relevant_images(tables: Tables) -> str:
 
 
 def no_relevant_image(tables: Tables) -> str:
-    """Describes queries without a relevant image."""
+    """Describe queries without a relevant image."""
     answered = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].unique()
     number = int((~tables.queries["query_id"].isin(set(answered))).sum())
     return f"{number:,} queries without a right image (left out)" if number else ""
 
 
 def whitespace_in_texts(tables: Tables) -> str:
-    """Describes white space that a line of a file cannot contain."""
+    """Describe white space that a line of a file cannot contain."""
     texts = tables.queries["text"]
     number = int((texts != texts.map(collapse_whitespace)).sum())
     return f"the tabs, line ends and double blanks of {number:,} texts" if number else ""
 
 
 def lost_columns(name: str, kept: Collection[str]) -> Callable[[Tables], str]:
-    """Returns a function that names the columns of a table that have values and are not kept."""
+    """Return a function that names the columns of a table that have values and are not kept."""
 
     def describe(tables: Tables) -> str:
         frame = getattr(tables, name)
@@ -132,24 +132,24 @@ def lost_columns(name: str, kept: Collection[str]) -> Callable[[Tables], str]:
 
 
 def absent_queries(tables: Tables) -> str:
-    """Describes the own queries without an answer, which are known by their column `stratum`."""
+    """Describe the own queries without an answer, which are known by their column `stratum`."""
     number = len(list_absent(tables.queries, tables.qrels, len(tables.images)))
     return f"that the gallery has no answer to {number:,} queries (they look unjudged)" if number else ""
 
 
 def candidate_judgments(tables: Tables) -> str:
-    """Describes candidate judgments."""
+    """Describe candidate judgments."""
     return "the candidate judgments" if len(tables.candidate_judgments) else ""
 
 
 def query_aliases(tables: Tables) -> str:
-    """Describes the further ids of queries."""
+    """Describe the further ids of queries."""
     number = len(tables.query_aliases)
     return f"{number:,} further ids of queries, of lines of a log that were joined" if number else ""
 
 
 def collapse_whitespace(text: str) -> str:
-    """Returns the text with a single blank for each run of white space."""
+    """Return the text with a single blank for each run of white space."""
     return " ".join(text.split())
 
 
@@ -186,7 +186,7 @@ class SetDescription(msgspec.Struct):
 
 
 def write_description(stored: StoredSet, out: Path) -> None:
-    """Writes the description into an export's folder."""
+    """Write the description into an export's folder."""
     stated: Mapping[str, Any] = stored.manifest
     fields = {name: stated[name] for name in SetDescription.__struct_fields__ if name != "render"}
     render: Mapping[str, Any] = get_render_options(stored.manifest)
@@ -195,13 +195,13 @@ def write_description(stored: StoredSet, out: Path) -> None:
 
 
 def read_description(folder: Path) -> SetDescription | None:
-    """Returns the description in an export's folder, None where there is none. Raises UserError for a wrong one."""
+    """Return the description in an export's folder, None where there is none. Raises UserError for a wrong one."""
     path = folder / DESCRIPTION_FILE
     return read_json_file(path, SetDescription) if path.is_file() else None
 
 
 def write_readme(stored: StoredSet, out: Path, configs: list[dict[str, Any]], how_to_load: str) -> None:
-    """Writes the set's card, with a front matter that names the files of every config. The card is made again: that of
+    """Write the set's card, with a front matter that names the files of every config. The card is made again: that of
     a received set may say anything."""
     manifest = stored.manifest
     front = {
@@ -218,7 +218,7 @@ def write_readme(stored: StoredSet, out: Path, configs: list[dict[str, Any]], ho
 
 
 def find_config_files(folder: Path, split: str) -> dict[str, list[Path]]:
-    """Returns the Parquet files of every config: those in the README's front matter, else those of each folder."""
+    """Return the Parquet files of every config: those in the README's front matter, else those of each folder."""
     if not folder.is_dir():
         raise import_error(folder, "is no folder", "give the folder that holds README.md and the Parquet files")
     files_by_config = {name: _files(folder, data, split) for name, data in _named_configs(folder / "README.md")}
@@ -248,7 +248,7 @@ def _named_configs(readme: Path) -> list[tuple[str, Any]]:
 
 
 def _files(folder: Path, data: Any, split: str) -> list[Path]:
-    """Returns the files of the split, or of the only split."""
+    """Return the files of the split, or of the only split."""
     if isinstance(data, list) and data and all(isinstance(entry, dict) for entry in data):
         by_split = {str(entry.get("split")): entry.get("path") for entry in data}
         data = by_split[split] if split in by_split else next(iter(by_split.values())) if len(by_split) == 1 else []
@@ -261,5 +261,5 @@ def _files(folder: Path, data: Any, split: str) -> list[Path]:
 
 
 def _is_simple(pattern: str) -> bool:
-    """Whether a search for the pattern walks through every folder once at most."""
+    """Return whether a search for the pattern walks through every folder once at most."""
     return len(pattern) <= _LONGEST_PATTERN and pattern.count("**") <= 1

@@ -36,7 +36,7 @@ class ImageStore:
         self.folder = folder
 
     def put(self, data: bytes) -> str:
-        """Stores the bytes; returns their path relative to the folder."""
+        """Store the bytes; return their path relative to the folder."""
         digest = hashlib.sha256(data).hexdigest()
         name = f"{digest[:2]}/{digest}"
         path = contained_path(self.folder.parent, f"{self.folder.name}/{name}", "import")
@@ -47,7 +47,7 @@ class ImageStore:
 
     @property
     def named_folder(self) -> Path:
-        """The folder in which `link` gives images their paths in a set."""
+        """Return the folder in which `link` gives images their paths in a set."""
         return self.folder.with_name(f"{self.folder.name}-named")
 
     def link(self, images: Iterable[tuple[str, str]]) -> list[str]:
@@ -71,12 +71,12 @@ class ImageStore:
 
 
 def set_image_path(image_id: str, suffix: str) -> str:
-    """Returns the path of an image in a set: a folder for the first two digits of the id."""
+    """Return the path of an image in a set: a folder for the first two digits of the id."""
     return f"images/{image_id[4:6]}/{image_id}{suffix}"
 
 
 def decode_base64_image(text: str) -> bytes | str:
-    """Returns an image's bytes, or the reason why the text has none. Reads both base64 alphabets."""
+    """Return an image's bytes, or the reason why the text has none. Reads both base64 alphabets."""
     try:
         data = base64.b64decode(text.strip().translate(_STANDARD), validate=True)
     except (binascii.Error, ValueError):
@@ -86,7 +86,7 @@ def decode_base64_image(text: str) -> bytes | str:
 
 
 def find_image_defect(data: bytes) -> str | None:
-    """Returns why the bytes cannot be an image, by their length and first bytes; None where they may be one."""
+    """Return why the bytes cannot be an image, by their length and first bytes; None where they may be one."""
     if not data:
         return "empty_file"
     if len(data) > MAX_FILE_BYTES:
@@ -107,12 +107,12 @@ class SetImage:
 
 
 def list_images_with_sizes(stored: StoredSet) -> pd.DataFrame:
-    """Returns the images table with the rendered sizes of all images, also of squares of one size."""
+    """Return the images table with the rendered sizes of all images, also of squares of one size."""
     return stored.tables.images.assign(**find_rendered_sizes(stored.tables.images, stored.manifest))
 
 
 def describe_sizes(stored: StoredSet) -> dict[str, dict[str, int]]:
-    """Returns by image id, in the table's order, `width` and `height` of the exported image and `original_width` and
+    """Return by image id, in the table's order, `width` and `height` of the exported image and `original_width` and
     `original_height`, in pixels; those that are unknown are left out."""
     images = list_images_with_sizes(stored)
     described = {}
@@ -126,12 +126,12 @@ def describe_sizes(stored: StoredSet) -> dict[str, dict[str, int]]:
 
 
 def has_images(stored: StoredSet) -> bool:
-    """Whether the set holds or refers to any image."""
+    """Return whether the set holds or refers to any image."""
     return bool(stored.tables.images["path"].notna().any())
 
 
 def require_images(stored: StoredSet) -> None:
-    """Raises UserError where the set lacks images."""
+    """Raise UserError where the set lacks images."""
     lacking = int(stored.tables.images["path"].isna().sum())
     if lacking or not len(stored.tables.images):
         reason = f"{lacking:,} of {len(stored.tables.images):,} images are not at hand, and this format holds them"
@@ -140,7 +140,7 @@ def require_images(stored: StoredSet) -> None:
 
 
 def iterate_set_images(stored: StoredSet) -> Iterator[SetImage | None]:
-    """Yields the images in the order of the set's table; None for one without a path.
+    """Yield the images in the order of the set's table; None for one without a path.
 
     Raises UserError for an image that cannot be read, is damaged, or, outside the set, has changed since the set was
     built.
@@ -158,7 +158,7 @@ def iterate_set_images(stored: StoredSet) -> Iterator[SetImage | None]:
 
 
 def write_images(stored: StoredSet, out: Path) -> dict[str, str]:
-    """Copies the available images into the folder, with their paths in a set; returns these by image id."""
+    """Copy the available images into the folder, with their paths in a set; returns these by image id."""
     paths = {}
     for image in iterate_set_images(stored):
         if image is not None:

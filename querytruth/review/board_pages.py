@@ -19,7 +19,7 @@ def format_rank(best: int | None, worst: int | None) -> str:
 
 
 def render_leaderboard(board: Mapping[str, Any], language: str = "en") -> str:
-    """Returns the page of a board (flows/leaderboard.py) in en or zh."""
+    """Return the page of a board (flows/leaderboard.py) in en or zh."""
     about, systems = board["set"], board["systems"]
     rows = [_describe(one) for one in systems]
     return render_template(

@@ -46,7 +46,7 @@ class ComparisonSelection:
 
     @property
     def ids(self) -> list[str]:
-        """The ids of all queries and items shown, once, in the order of the page."""
+        """Return the ids of all queries and items shown, once, in the order of the page."""
         missed = [result.item_id for one in self.differences for result in one.missed_by_both]
         return list(dict.fromkeys([*query_selection.collect_ids(self.queries), *missed]))
 

@@ -117,7 +117,7 @@ def _judging_summary(stored: StoredSet, session: ReviewSession) -> dict[str, Any
 
 
 def _image_names(stored: StoredSet, image_ids: set[str]) -> dict[str, str]:
-    """The names that people know these images by."""
+    """Return the names that people know these images by."""
     duplicates, images = stored.tables.duplicates, stored.tables.images
     duplicates, images = (table[table["image_id"].isin(image_ids)] for table in (duplicates, images))
     names_by_image = dict(zip(duplicates["image_id"].astype("str"), duplicates["item"].astype("str"), strict=True))
@@ -126,7 +126,7 @@ def _image_names(stored: StoredSet, image_ids: set[str]) -> dict[str, str]:
 
 
 def _read_outcome(stored: StoredSet) -> decision_outcomes.DecisionOutcome:
-    """Returns which decisions of the log fit the version, and which contradict each other, as `apply` takes them."""
+    """Return which decisions of the log fit the version, and which contradict each other, as `apply` takes them."""
     log, in_effect = (
         read_decisions(stored.path.parent, QueryDecision),
         frozenset(stored.manifest["decisions"]["in_effect"]),

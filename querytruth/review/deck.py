@@ -87,7 +87,7 @@ class DeckView:
 
     @property
     def path(self) -> str:
-        """The path of the page, without the slash."""
+        """Return the path of the page, without the slash."""
         return self.name
 
     def refresh(self) -> None:

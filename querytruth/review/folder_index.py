@@ -79,12 +79,12 @@ class ListedResult(msgspec.Struct):
 
     @property
     def shown(self) -> _Figure:
-        """The figure that stands for all: ndcg@10, else the first."""
+        """Return the figure that stands for all: ndcg@10, else the first."""
         return next((one for one in self.figures if one.metric == "ndcg@10"), [*self.figures, _Figure("")][0])
 
     @property
     def is_bound(self) -> bool:
-        """Whether it is a baseline that no system competes with."""
+        """Return whether it is a baseline that no system competes with."""
         return self.name in BOUNDING_BASELINES
 
 
@@ -108,7 +108,7 @@ class ListedSet:
 
     @property
     def version(self) -> Path:
-        """The folder of the newest version."""
+        """Return the folder of the newest version."""
         return self.folder / f"v{self.versions[-1]}"
 
 
@@ -131,7 +131,7 @@ class FolderIndex:
 
 
 def read_folder(*folders: Path, beside: Path | None = None) -> FolderIndex:
-    """Returns what lies below the folders, of one below another once, and the YAML files directly in `beside`."""
+    """Return what lies below the folders, of one below another once, and the YAML files directly in `beside`."""
     index, seen = FolderIndex(), set[str]()
     for root in folders:
         for place, inner, names in os.walk(root):
@@ -176,7 +176,7 @@ def _add_file(index: FolderIndex, path: Path) -> None:
 
 
 def read_page(path: Path) -> ListedPage | None:
-    """Returns a page with its title, None for another file; the page of a check is listed by its JSON."""
+    """Return a page with its title, None for another file; the page of a check is listed by its JSON."""
     head = _read_head(path)
     if _OWN_PAGE not in head or (path.name == "check.html" and path.with_suffix(".json").exists()):
         return None
@@ -186,7 +186,7 @@ def read_page(path: Path) -> ListedPage | None:
 
 
 def _read_set(folder: Path, inner: list[str], runs: bool) -> ListedSet | None:
-    """The set whose versions, or first build, the folder has."""
+    """Return the set whose versions, or first build, the folder has."""
     numbers = [int(found[1]) for name in inner if (found := _VERSION.fullmatch(name))]
     versions = sorted(number for number in numbers if (folder / f"v{number}" / "manifest.json").is_file())
     progress = read_progress(folder) if runs else None

@@ -43,12 +43,12 @@ class SetNames:
         return dict(find_representatives(self._tables.duplicates, self._tables.images["image_id"]))
 
     def match_queries(self, names: Iterable[str]) -> dict[str, str]:
-        """Returns the query ids by the names that the set has. Raises UserError for a name that could be several."""
+        """Return the query ids by the names that the set has. Raises UserError for a name that could be several."""
         own = {name: name for name in self._tables.queries["query_id"]}
         return own | match_names(sorted(names), own, add_aliases(self._tables), "query_id", about=self._about).ids
 
     def match_images(self, names: Iterable[str]) -> dict[str, str]:
-        """Returns the image ids by the names that the set has. Raises UserError for a name that could be several."""
+        """Return the image ids by the names that the set has. Raises UserError for a name that could be several."""
         own = {name: name for name in self._tables.images["image_id"]} | self._same
         images = add_copies(self._tables.images, self._tables.duplicates)
         found = match_names(sorted(names), own, images, "image_id", self._same, about=self._about).ids
@@ -67,7 +67,7 @@ class _Judgment(NamedTuple):
 def read_foreign_judgments(
     path: Path, file: Path, reviewer: str, *, allow_unknown: bool = False, encoding: str = "utf-8"
 ) -> ReviewImportResult:
-    """Returns the decisions of a file about the set at `path`, or the problems for which all are refused; nothing is
+    """Return the decisions of a file about the set at `path`, or the problems for which all are refused; nothing is
     stored yet. With `allow_unknown`, rows that name nothing of the set are left out. Raises UserError where the file
     cannot be read, and where a name could be several queries or images, with three of them."""
     stored = read_set(path, ("queries", "images", "qrels", "duplicates", "query_aliases"))
@@ -108,7 +108,7 @@ def _to_decisions(chosen: dict[tuple[str, str], str], tables: Tables, source: st
 
 
 def _iterate_judgments(file: Path, encoding: str) -> Iterator[_Judgment]:
-    """Yields the rows of qrels (query 0 image grade), or of a table whose columns have one of the usual names."""
+    """Yield the rows of qrels (query 0 image grade), or of a table whose columns have one of the usual names."""
     if file.suffix.lower() not in TABLE_SUFFIXES:
         for row in read_trec_qrels(file).itertuples(index=False):
             yield _Judgment(f"{row.query_id} {row.image_id}", str(row.query_id), str(row.image_id), str(row.relevance))

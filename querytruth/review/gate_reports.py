@@ -17,7 +17,7 @@ _DECIMALS = 12
 
 
 def gate_to_json(report: GateReport) -> dict[str, Any]:
-    """Returns data for JSON."""
+    """Return data for JSON."""
     plain: dict[str, Any] = {"schema_version": 1, **asdict(report)}
     plain["checks"] = [
         {name: round(value, _DECIMALS) if isinstance(value, float) else value for name, value in check.items()}
@@ -27,7 +27,7 @@ def gate_to_json(report: GateReport) -> dict[str, Any]:
 
 
 def list_verdicts(report: GateReport) -> list[tuple[Verdict, str, str]]:
-    """Returns by check its verdict, its name, and the reason in one line: what terminal, pull request, CI and flow
+    """Return by check its verdict, its name, and the reason in one line: what terminal, pull request, CI and flow
     show."""
     checks = [(one.verdict, f"{one.metric}, {one.slice or 'all queries'}", _describe(one)) for one in report.checks]
     return checks + [
@@ -54,7 +54,7 @@ def _describe(check: GateCheck) -> str:
 
 
 def describe_gated_truth(report: GateReport) -> str:
-    """Returns where the set's queries went, what a verdict does not rule out, and what is certified of the truth."""
+    """Return where the set's queries went, what a verdict does not rule out, and what is certified of the truth."""
     certificate = report.set.get("certificate")
     shown = report.queries_of_set.get("count", 0)
     text = describe_queries({"queries_of_set": report.queries_of_set}, shown)
@@ -65,7 +65,7 @@ def describe_gated_truth(report: GateReport) -> str:
 
 
 def render_gate_markdown(report: GateReport) -> str:
-    """Returns a heading and a table with a row per check."""
+    """Return a heading and a table with a row per check."""
     names = f"{_escape(report.candidate)} against {_escape(report.baseline)}"
     lines = [
         f"### {_ICONS[report.verdict]} {report.verdict}: {names}",
@@ -85,7 +85,7 @@ def render_gate_markdown(report: GateReport) -> str:
 
 
 def render_gate_junit(report: GateReport, *, is_undecided_failure: bool) -> bytes:
-    """Returns a test suite with a case per check. An undecided check fails, or is skipped."""
+    """Return a test suite with a case per check. An undecided check fails, or is skipped."""
     suite = ElementTree.Element("testsuite", name=f"querytruth gate {_clean(_name_set(report))}")
     counts = {"tests": 0, "failures": 0, "skipped": 0}
     for verdict, name, detail in list_verdicts(report):

@@ -112,7 +112,8 @@ class PoolTable:
         return answers
 
     def fill_in_answers(self, answers: Mapping[str, RowAnswer]) -> ReviewExport:
-        """The table for people with these answers in it, each row with the digest that it was handed out with."""
+        """Return the table for people with these answers in it, each row with the digest that it was handed out
+        with."""
         row_answers = [answers.get(row_id, RowAnswer()) for row_id in self.export.rows["query_id"]]
         columns = {name: [getattr(one, name) for one in row_answers] for name in ANSWER_COLUMNS}
         return replace(self.export, rows=self.export.rows.assign(**columns).astype("str"))
@@ -265,7 +266,7 @@ class PoolView(DeckView):
 
     @property
     def path(self) -> str:
-        """The path of the page."""
+        """Return the path of the page."""
         return self._stage
 
     def refresh(self) -> None:
@@ -308,12 +309,12 @@ class PoolView(DeckView):
 
 
 def exported_table_path(generated: Path, stage: str, export_id: str) -> Path:
-    """Returns the path of an exported table; `generated` is <out>/<name>/generated, the folder of a set's journals."""
+    """Return the path of an exported table; `generated` is <out>/<name>/generated, the folder of a set's journals."""
     return generated / stage / f"{export_id}.csv"
 
 
 def read_exported_table(generated: Path, stage: str, filled: ReviewExport) -> ReviewExport | None:
-    """Returns the original of a filled-in table; None where that stage of that set did not export it."""
+    """Return the original of a filled-in table; None where that stage of that set did not export it."""
     path = exported_table_path(generated, stage, filled.export_id)
     if filled.set_name != f"{generated.parent.name}/v0" or not path.exists():
         return None

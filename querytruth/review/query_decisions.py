@@ -99,7 +99,7 @@ def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> 
 
 
 def _check_texts(action: Action, cards: QueryCards) -> None:
-    """Raises ActionError for a query or image that the version does not have, a query that asks something else, and a
+    """Raise ActionError for a query or image that the version does not have, a query that asks something else, and a
     text that has changed."""
     if not cards.has_target((action.query_id, action.image_id)):
         raise ActionError("this query or image is not in the set")

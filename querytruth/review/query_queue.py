@@ -42,7 +42,7 @@ class QueryEntry(NamedTuple):
 
     @property
     def priority(self) -> int:
-        """The weight of the flags and candidates; higher comes first."""
+        """Return the weight of the flags and candidates; higher comes first."""
         return sum(_WEIGHTS[name] for name in self.flags) + min(self.candidate_count, 8)
 
 
@@ -54,17 +54,17 @@ class EquivalentEntries:
 
     @property
     def key(self) -> str:
-        """The id of the first query, on which decisions for all are made."""
+        """Return the id of the first query, on which decisions for all are made."""
         return self.members[0].query_id
 
     @property
     def flags(self) -> frozenset[str]:
-        """The flags of all queries."""
+        """Return the flags of all queries."""
         return frozenset[str]().union(*(entry.flags for entry in self.members))
 
     @property
     def priority(self) -> int:
-        """The highest priority of the queries."""
+        """Return the highest priority of the queries."""
         return max(entry.priority for entry in self.members)
 
 

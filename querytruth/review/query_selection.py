@@ -83,7 +83,7 @@ class EvaluationSelection:
 
     @property
     def ids(self) -> list[str]:
-        """The ids of all queries and items shown, once, in the order of the page."""
+        """Return the ids of all queries and items shown, once, in the order of the page."""
         return collect_ids(self.queries)
 
 
@@ -219,7 +219,7 @@ def draw_family_profile(systems: Mapping[str, EvaluationResult], metric: str) ->
 
 
 def _choose_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Returns the rows of the kinds; of a family with many (attribute/red, attribute/wooden …) those of the family."""
+    """Return the rows of the kinds; of a family with many (attribute/red, attribute/wooden …) those of the family."""
     is_kind, is_family = rows["slice"] == "kind", rows["slice"] == "family"
     family = rows["value"].astype("str").str.split("/").str[0]
     kinds = rows["value"][is_kind].groupby(family[is_kind]).nunique()

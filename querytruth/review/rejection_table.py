@@ -33,7 +33,7 @@ class RejectionGroup:
 
     @property
     def is_overridable(self) -> bool:
-        """Whether a build can accept them after an override."""
+        """Return whether a build can accept them after an override."""
         return is_overridable(self.stage, self.kind, self.bucket, self.reason)
 
 
@@ -54,7 +54,7 @@ class RejectedItem:
 
     @property
     def name(self) -> str:
-        """The name for people: the text where the ledger has an id as the item."""
+        """Return the name for people: the text where the ledger has an id as the item."""
         return self.text if self.text and self.item == self.item_id else self.item
 
 

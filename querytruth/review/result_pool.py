@@ -30,7 +30,7 @@ class ResultPool:
 
 
 def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int, systems: Sequence[Path] = ()) -> ResultPool:
-    """Reads the runs, asks the services that the files `systems` describe, and pools their first `depth` results.
+    """Read the runs, asks the services that the files `systems` describe, and pools their first `depth` results.
     A near-duplicate counts as the representative of its group, once, as in an evaluation; unknown images and
     queries are left out. Raises UserError for a run that cannot be read or that knows nothing of the set."""
     representatives = find_representatives(stored.tables.duplicates, stored.tables.images["image_id"])
@@ -57,7 +57,7 @@ def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int, syste
 
 
 def _read_named_run(path: Path, stored: StoredSet, representatives: pd.Series) -> pd.DataFrame:
-    """Returns a run in our ids, whichever of the set's ids and names it has."""
+    """Return a run in our ids, whichever of the set's ids and names it has."""
     run, same = run_files.read_run(result_files.find_run_file(path)), representatives.to_dict()
     named_queries = add_aliases(read_set(stored.path, ("queries", "query_aliases")).tables)
     for key, table in (("query_id", named_queries), ("image_id", read_named_images(stored.path))):

@@ -34,7 +34,7 @@ def build_review_export(path: Path, view: str, sample: int) -> review_tables.Rev
 
 
 def write_review_sheet(export: review_tables.ReviewExport, path: Path, file: Path) -> None:
-    """Writes a table as .xlsx with a thumbnail in each row: of a judgment its image, of a query its best one. Raises
+    """Write a table as .xlsx with a thumbnail in each row: of a judgment its image, of a query its best one. Raises
     UserError."""
     stored = set_files.read_set(path, ("images", "qrels"))
     if export.view == "queries":
@@ -68,7 +68,7 @@ def _export_tables(stored: StoredSet, view: str, sample: int) -> review_tables.R
 def read_filled_export(
     path: Path, file: Path, reviewer: str, options: ReviewTableOptions, allow_other_export: bool
 ) -> review_tables.ReviewImportResult:
-    """Returns the decisions of a filled-in CSV about the set at `path`, or the problems for which all are refused;
+    """Return the decisions of a filled-in CSV about the set at `path`, or the problems for which all are refused;
     nothing is stored yet. A row without a digest in a table of judgments adds a judgment. Raises UserError where it is
     no export of that version."""
     filled = review_csv.read_review_csv(file, options.encoding)
@@ -87,7 +87,7 @@ def read_filled_export(
 
 
 def _read_additions(stored: StoredSet, rows: pd.DataFrame, file: Path) -> judgment_rows.JudgmentAdditions:
-    """Returns what resolves the rows without a digest. Raises UserError for an ambiguous name."""
+    """Return what resolves the rows without a digest. Raises UserError for an ambiguous name."""
     additions = judgment_rows.JudgmentAdditions(stored.tables)
     if not {review_tables.DIGEST_COLUMN, "query_id", "image_id", "image"} <= set(rows):
         return additions  # the problem is named where the rows are read
@@ -103,7 +103,7 @@ def _read_additions(stored: StoredSet, rows: pd.DataFrame, file: Path) -> judgme
 def _find_exported_version(
     path: Path, filled: review_tables.ReviewExport, file: Path, allow_other_export: bool
 ) -> StoredSet:
-    """Returns the version that a CSV names. Raises UserError for another set or version."""
+    """Return the version that a CSV names. Raises UserError for another set or version."""
     manifest = read_manifest(path)
     current = f"{manifest['name']}/v{manifest['version']}"
     name, version = filled.set_name.split("/")
@@ -117,7 +117,7 @@ def _find_exported_version(
 
 
 def take_decisions(folder: Path, decisions: Sequence[decision_records.QueryDecision]) -> int:
-    """Adds the decisions of an export to the log of the set at `folder`, but none that was imported from this export
+    """Add the decisions of an export to the log of the set at `folder`, but none that was imported from this export
     before: a second import would supersede what people decided since. Returns the number of those."""
     known = {
         replace(decision, at="") for decision in decision_log.read_decisions(folder, decision_records.QueryDecision)
@@ -150,7 +150,7 @@ def list_relaxed_options(options: CsvUploadOptions) -> dict[str, CsvUploadOption
 
 
 def export_review_csv(path: Path, view: str) -> bytes:
-    """A view's CSV, as `review export-csv` writes it."""
+    """Return a view's CSV, as `review export-csv` writes it."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{view}.csv"
         review_csv.write_review_csv(build_review_export(path, view, SAMPLED_JUDGMENTS), file)
@@ -158,7 +158,7 @@ def export_review_csv(path: Path, view: str) -> bytes:
 
 
 def import_review_csv(path: Path, data: bytes, upload: CsvUploadOptions, reviewer: str) -> dict[str, Any]:
-    """Imports the decisions of a filled-in CSV unless it is a dry run; or returns all its problems, with nothing
+    """Import the decisions of a filled-in CSV unless it is a dry run; or returns all its problems, with nothing
     imported, and the options that would tolerate some of them (`offers`)."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "upload.csv"  # never by the name that it was sent with

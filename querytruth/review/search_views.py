@@ -22,7 +22,7 @@ def render_search(
     relevant_count: int,
     is_query: bool,
 ) -> str:
-    """Returns the page of one query: each result with its judgment in the set, and the relevant images that it lacks.
+    """Return the page of one query: each result with its judgment in the set, and the relevant images that it lacks.
     `language`: en or zh, of the page's own texts."""
     texts, data = PAGE_TEXTS["search"][language], _embed(thumbnails)
 

@@ -52,7 +52,7 @@ class PageAccess:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The allowed values of Host, against DNS rebinding."""
+        """Return the allowed values of Host, against DNS rebinding."""
         return self._served_at, f"127.0.0.1:{self.port}", f"localhost:{self.port}"
 
     @property
@@ -62,12 +62,12 @@ class PageAccess:
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie, with the port: all ports of a host share cookies."""
+        """Return the name of the cookie, with the port: all ports of a host share cookies."""
         return f"querytruth_{self.port}"
 
     @property
     def url(self) -> str:
-        """The address for the browser."""
+        """Return the address for the browser."""
         return f"http://{self._served_at}/?token={self.token}"
 
 

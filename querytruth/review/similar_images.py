@@ -51,7 +51,7 @@ class SimilarImageSearch:
         self._thread: Thread | None = None
 
     def find_by_image(self, image_id: str) -> tuple[FoundImages, str]:
-        """Returns the most similar images, and a remark on what is not compared yet. Raises ActionError where the
+        """Return the most similar images, and a remark on what is not compared yet. Raises ActionError where the
         image cannot be compared."""
         row = self._row[image_id]
         if self._vectors is not None and self._vectors[row].any():
@@ -67,7 +67,7 @@ class SimilarImageSearch:
         return [(self._ids[one], f"{bits[one]} of 64 bits differ") for one in order if bits[one] < 65], remark
 
     def find_by_file(self, data: bytes) -> tuple[FoundImages, str]:
-        """Returns the image with these bytes, else those that are the same by the rule that duplicates are found by.
+        """Return the image with these bytes, else those that are the same by the rule that duplicates are found by.
         Raises ActionError, with the reason, where there is none."""
         digest = hashlib.sha256(data).hexdigest()
         if image_id := self._ids_by_digest.get(digest):
@@ -90,7 +90,7 @@ class SimilarImageSearch:
         return [(self._ids[row], f"{bits[row]} of 64 bits differ") for row in order], remark
 
     def _compare(self, views: list[bytes | None], thumbnails: list[bytes | None]) -> ComparableImages:
-        """Returns the images of the version, and others behind them."""
+        """Return the images of the version, and others behind them."""
         known = {"views": [*self._views, *views], "thumbnail": [*self._thumbnails, *thumbnails]}
         return ComparableImages(pd.DataFrame(known, dtype="object"), NearDuplicateOptions().distance or 0)
 
@@ -108,14 +108,14 @@ class SimilarImageSearch:
 
     @cached_property
     def _ids_by_digest(self) -> dict[str, str]:
-        """The image of each sha256: of the source's file and of the set's own."""
+        """Return the image of each sha256: of the source's file and of the set's own."""
         images = self._stored.tables.images
         of_source = dict(zip(images["sha256"], images["image_id"], strict=True))
         return of_source | {place.sha256: place.image_id for place in locate_images(self._stored) if place.sha256}
 
     @cached_property
     def _representatives(self) -> dict[str, str]:
-        """The image in the gallery that stands for each near-duplicate."""
+        """Return the image in the gallery that stands for each near-duplicate."""
         duplicates = self._stored.tables.duplicates
         leads = duplicates[duplicates["is_representative"].astype(bool)]
         by_group = dict(zip(leads["duplicate_group"], leads["image_id"], strict=True))
@@ -137,7 +137,7 @@ class SimilarImageSearch:
         return None
 
     def _wait_for_hashes(self) -> str:
-        """Returns a remark where not all images are compared yet. Raises ActionError where none can be."""
+        """Return a remark where not all images are compared yet. Raises ActionError where none can be."""
         with self._lock:
             if self._thread is None:
                 self._thread = Thread(target=self._read_hashes, daemon=True)
@@ -175,7 +175,7 @@ class SimilarImageSearch:
 
 
 def _scan_bytes(data: bytes) -> ScannedImage:
-    """Returns the image in a worker process. Raises ActionError for what is no image that can be read."""
+    """Return the image in a worker process. Raises ActionError for what is no image that can be read."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "dropped"
         file.write_bytes(data)
@@ -200,12 +200,12 @@ class RejectedFiles:
         self._is_fetched = bool(collect) and self._source is None
 
     def get_stamps(self, items: Iterable[str]) -> dict[str, str]:
-        """Returns the stamps of the files that are there; a stamp changes with its file."""
+        """Return the stamps of the files that are there; a stamp changes with its file."""
         stamps = {item: _file_stamp(location) for item, location in self._locate(items).items()}
         return {item: stamp for item, stamp in stamps.items() if stamp}
 
     def load_thumbnail(self, item: str, stamp: str, side: int) -> bytes | None:
-        """Returns the JPEG of the file with this stamp, or None."""
+        """Return the JPEG of the file with this stamp, or None."""
 
         def locate_unchanged() -> ThumbnailSource | None:
             location = self._locate([item]).get(item)
@@ -215,7 +215,7 @@ class RejectedFiles:
         return self._cache.read(content_id("rej", item, stamp), side, locate_unchanged)
 
     def compute_image_id(self, item: str) -> str:
-        """Returns the id as a build would compute it. Raises ActionError for a file that no build can read."""
+        """Return the id as a build would compute it. Raises ActionError for a file that no build can read."""
         return _image_id(self._locate([item]).get(item))
 
     def _locate(self, items: Iterable[str]) -> Mapping[str, str]:
@@ -223,7 +223,7 @@ class RejectedFiles:
 
 
 def _locate_fetched(folder: Path, items: Iterable[str]) -> dict[str, str]:
-    """Returns the stored bodies of fetched images, by their addresses."""
+    """Return the stored bodies of fetched images, by their addresses."""
     from querytruth.backends.web.page_store import PageStore
     from querytruth.backends.web.web_records import WebRequest
 
@@ -239,7 +239,7 @@ def _locate_fetched(folder: Path, items: Iterable[str]) -> dict[str, str]:
 
 
 def _file_stamp(location: str) -> str:
-    """Returns a text that changes with the file; "" where there is none."""
+    """Return a text that changes with the file; "" where there is none."""
     state = image_sources.read_file_state(location)
     if isinstance(state, image_sources.RefusedItem):
         return ""
@@ -247,7 +247,7 @@ def _file_stamp(location: str) -> str:
 
 
 def _image_id(location: str | None) -> str:
-    """Returns the id as a build would compute it; a file that no build can read cannot be overridden."""
+    """Return the id as a build would compute it; a file that no build can read cannot be overridden."""
     if location is None:
         raise ActionError("its file is not where the set found it: put it back, then rescue it")
     (image,) = map_in_workers(read_image, [location], rendering.THUMBNAIL_LIMITS)

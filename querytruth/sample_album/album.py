@@ -54,7 +54,7 @@ class AlbumImage:
 
 
 def read_album(scenes: int | None = None) -> list[AlbumImage]:
-    """The scenes in order, a near-duplicate right after its scene, and six faulty files at the end. A number of
+    """Return the scenes in order, a near-duplicate right after its scene, and six faulty files at the end. A number of
     `scenes` leaves out those that follow, with their near-duplicates."""
     rows = [json.loads(line) for line in _read_data("scenes.jsonl").splitlines()]
     own = [row["file_name"] for row in rows if not row["duplicate_of"] and not row["defect"]]
@@ -100,7 +100,7 @@ def _parse_image(row: dict[str, Any]) -> AlbumImage:
 
 
 def _read_data(name: str) -> bytes:
-    """The bytes of a file of the data. Raises UserError where they are not those that sha256.txt lists."""
+    """Return the bytes of a file of the data. Raises UserError where they are not those that sha256.txt lists."""
     try:
         data = (DATA_FOLDER / name).read_bytes()
     except OSError as error:

@@ -58,7 +58,7 @@ def write_sample_photos(folder: Path, album_images: Iterable[AlbumImage]) -> Non
 
 
 def check_sample_captions(path: Path, album: Path) -> CaptionEvaluation:
-    """The set at `path`, built from the captions of `album`, evaluated against its fitting.csv."""
+    """Return the set at `path`, built from the captions of `album`, evaluated against its fitting.csv."""
     tables = set_files.read_set(path, ("queries", "images", "qrels", "candidate_judgments")).tables
     with (album / "fitting.csv").open(encoding="utf-8", newline="") as file:
         return evaluate_captions(tables, [(row["file_name"], row["fits"]) for row in csv.DictReader(file)])
@@ -83,7 +83,7 @@ def fill_in_answers(table: Path, stage: str) -> int:
 
 
 def check_sample_queries(path: Path, album_images: Iterable[AlbumImage]) -> QueryEvaluation:
-    """The judgments of the generated set at `path`, evaluated against the album's scenes."""
+    """Return the judgments of the generated set at `path`, evaluated against the album's scenes."""
     return evaluate_queries(set_files.read_set(path, ("queries", "images", "qrels")).tables, album_images)
 
 

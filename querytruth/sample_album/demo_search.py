@@ -44,7 +44,7 @@ _GATE = release_gate.GateSpec({"ndcg@10": 0.02})
 def evaluate_sample_search(
     version: Path, texts: Path, folder: Path, album: Path
 ) -> tuple[list[StoredResult], list[release_gate.GateReport], list[CheckReport], Path]:
-    """Serves the album's search by `texts`, the CSV with texts of the images, and evaluates it on the version of a set.
+    """Serve the album's search by `texts`, the CSV with texts of the images, and evaluates it on the version of a set.
     Writes the files that describe the services, golden.yaml, the reports of its checks and leaderboard.html into
     `folder`. Returns the results of the whole and of the stale service; the gates of the stale one against the whole
     one, and the other way round; the checks of both on the images in `album`; and the page of the leaderboard."""
@@ -80,7 +80,7 @@ def evaluate_sample_search(
 
 @step("sample blind search")
 def notice_sample_search(version: Path, texts: Path, folder: Path) -> tuple[dict[str, Any], Path]:
-    """Serves a search whose index ends before the newest months, and returns what the set would notice of its damages,
+    """Serve a search whose index ends before the newest months, and returns what the set would notice of its damages,
     where it is blind, and the page."""
     judged = judged_sets.load_judged_set(version)
     assert judged.images is not None
@@ -92,7 +92,7 @@ def notice_sample_search(version: Path, texts: Path, folder: Path) -> tuple[dict
 
 
 def _check_services(judged: judged_sets.JudgedSet, folder: Path, album: Path) -> Iterator[CheckReport]:
-    """Yields the check of each service by the first captions of the set, written down as the whole one answers."""
+    """Yield the check of each service by the first captions of the set, written down as the whole one answers."""
     assert judged.queries is not None and judged.images is not None
     right = judged.qrels[judged.qrels["relevance"] > 0].astype({"query_id": "str", "image_id": "str"})
     right = right.merge(judged.queries[["query_id", "text"]]).merge(judged.images[["image_id", "file_name"]])
@@ -108,7 +108,7 @@ def _check_services(judged: judged_sets.JudgedSet, folder: Path, album: Path) ->
 def _make_search(
     images: pd.DataFrame, texts: pd.DataFrame, missing: set[str]
 ) -> Callable[[str, int], list[tuple[str, float]]]:
-    """A search that answers with file names."""
+    """Return a search that answers with file names."""
     names = images.set_index("image_id")["file_name"]
     index = baselines.LexicalIndex(texts[~texts["image_id"].isin(missing)])
     file_names = names[index.image_ids].tolist()
@@ -121,7 +121,7 @@ def _make_search(
 
 
 def _remove_result(folder: Path | None) -> None:
-    """Removes the result of an earlier demo, whose service had another port and so was another system."""
+    """Remove the result of an earlier demo, whose service had another port and so was another system."""
     if folder is not None:
         with translate_write_errors("remove result", folder):
             shutil.rmtree(folder, ignore_errors=True)

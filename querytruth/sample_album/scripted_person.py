@@ -86,7 +86,7 @@ class _ScriptedJudge:
         self._truth = truth
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
-        """Returns a score per request, as a number."""
+        """Return a score per request, as a number."""
         pairs = [(request.item, request.messages[0].images[0].image_id) for request in requests]
         answers = [make_score_reply(self._score(pair)) for pair in pairs]
         on_answers(list(enumerate(answers)))
@@ -127,7 +127,7 @@ def _answer_cards(version: Path, truth: Pairs) -> None:
 
 
 def judge_sample_log(version: Path, album: Iterable[AlbumImage]) -> BuildResult:
-    """Judges every image that fits a query, and ten others, and publishes the next version."""
+    """Judge every image that fits a query, and ten others, and publishes the next version."""
     tables = set_files.read_set(version, ("queries", "images")).tables
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     images = sorted(tables.images["image_id"])

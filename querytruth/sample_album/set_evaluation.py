@@ -63,7 +63,7 @@ def evaluate_captions(tables: Tables, fitting: Iterable[tuple[str, str]]) -> Cap
 
 
 def _fitting_by_image(tables: Tables, fitting: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    """Per image of the gallery those that its caption fits, itself first."""
+    """Return per image of the gallery those that its caption fits, itself first."""
     images = tables.images
     group = dict(zip(images["file_name"], images["duplicate_group"].fillna(images["image_id"]), strict=True))
     truth = {image: {image} for image in group}
@@ -98,7 +98,7 @@ def parse_requirement(query: str) -> CaptionRequirement | None:
 
 @cache
 def _words_of_queries() -> tuple[dict[str, str], dict[str, str], re.Pattern[str]]:
-    """The labels and the colours by their Chinese words, and the form of a query in these words."""
+    """Return the labels and the colours by their Chinese words, and the form of a query in these words."""
     words = read_words()
     labels = {one["zh"]: label for label, one in words["labels"].items()}
     colours = {zh: colour for colour, zh in words["colours"].items()}
@@ -108,7 +108,7 @@ def _words_of_queries() -> tuple[dict[str, str], dict[str, str], re.Pattern[str]
 
 
 def evaluate_queries(tables: Tables, album: Iterable[AlbumImage]) -> QueryEvaluation:
-    """The judgments of a set made of the album's images, each beside the scene that was drawn."""
+    """Return the judgments of a set made of the album's images, each beside the scene that was drawn."""
     fitting_by_query = find_fitting_images(tables, album)
     relevant = tables.qrels[tables.qrels["relevance"] > 0]
     relevant_ids = relevant.groupby("query_id")["image_id"].agg(set).to_dict()
@@ -126,7 +126,7 @@ def evaluate_queries(tables: Tables, album: Iterable[AlbumImage]) -> QueryEvalua
 
 
 def find_fitting_images(tables: Tables, album: Iterable[AlbumImage]) -> dict[str, set[str] | None]:
-    """Returns by query the ids of the set's images that show what it asks for; None for a query in other words than the
+    """Return by query the ids of the set's images that show what it asks for; None for a query in other words than the
     album's."""
     scenes = {album_image.file_name: album_image for album_image in album if album_image.defect is None}
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))

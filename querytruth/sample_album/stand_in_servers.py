@@ -27,7 +27,7 @@ _WORDS = load_yaml(Path(__file__).with_name("stand_in_words.yaml").read_text("ut
 
 
 def name_colours(image: Image.Image) -> list[str]:
-    """The name of the colour of each of nine parts, row by row."""
+    """Return the name of the colour of each of nine parts, row by row."""
     small = ImageOps.exif_transpose(image).convert("RGB").resize((3, 3), Image.Resampling.BOX)
     pixels = [small.getpixel((x, y)) for y in range(3) for x in range(3)]
     colours = _WORDS["colours"]
@@ -39,14 +39,14 @@ def _distance(one: Any, other: Any) -> int:
 
 
 def choose_words(image: Image.Image) -> list[str]:
-    """A word of each list, by the colours of a part of the image."""
+    """Return a word of each list, by the colours of a part of the image."""
     colours = name_colours(image)
     parts = (colours[:3], colours[3:6], colours[6:], colours[1::3])
     return [words[zlib.crc32("|".join(part).encode()) % 12] for words, part in zip(_WORDS["lists"], parts, strict=True)]
 
 
 def describe(image: Image.Image) -> str:
-    """A caption of an image."""
+    """Return a caption of an image."""
     subject, action, thing, place = choose_words(image)
     return f"A {subject} {action} a {name_colours(image)[4]} {thing} in the {place}."
 
@@ -94,7 +94,7 @@ class Servers(BaseHTTPRequestHandler):
 
 
 def index_folder(folder: Path) -> dict[str, set[str]]:
-    """The words of each image that opens."""
+    """Return the words of each image that opens."""
     register_heif_opener()
     index = {}
     for path in sorted(folder.rglob("*")):
@@ -107,7 +107,7 @@ def index_folder(folder: Path) -> dict[str, set[str]]:
 
 
 def serve_stand_ins(folder: Path, captions: int, search: int) -> None:
-    """Serves both on loopback until the process ends. Raises UserError for a folder without images, and for a port in
+    """Serve both on loopback until the process ends. Raises UserError for a folder without images, and for a port in
     use."""
     Servers.index = index_folder(folder)
     if not Servers.index:

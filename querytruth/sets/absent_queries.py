@@ -11,12 +11,12 @@ ABSENT_DEPTH = 10  # judged images from which nothing relevant means that there 
 
 
 def is_sampled(queries: pd.DataFrame) -> pd.Series:
-    """Returns whether each query was drawn from people's own queries."""
+    """Return whether each query was drawn from people's own queries."""
     return queries["stratum"].notna() if "stratum" in queries else pd.Series(False, index=queries.index)
 
 
 def list_absent(queries: pd.DataFrame, qrels: pd.DataFrame, gallery_size: int) -> list[str]:
-    """Returns the ids, sorted, of the own queries of which ABSENT_DEPTH images or more are judged (or the gallery, if
+    """Return the ids, sorted, of the own queries of which ABSENT_DEPTH images or more are judged (or the gallery, if
     that is smaller) and none is relevant."""
     own = queries.loc[is_sampled(queries), "query_id"]
     rows = qrels[qrels["query_id"].isin(own)]

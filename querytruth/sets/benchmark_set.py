@@ -45,11 +45,11 @@ class Tables:
     query_aliases: pd.DataFrame = field(default_factory=lambda: empty_frame("query_aliases"))
 
     def count_places(self) -> int:
-        """Returns of how many images the place is known where they were taken."""
+        """Return of how many images the place is known where they were taken."""
         return int(self.images[["latitude", "longitude"]].notna().any(axis=1).sum())
 
     def refuse_facts(self, stage: str, item: object, next_step: str, *, places: bool, names: bool) -> None:
-        """Raises UserError where the place of an image is known, or a query names people, places or texts of an album,
+        """Raise UserError where the place of an image is known, or a query names people, places or texts of an album,
         unless they are allowed: nobody publishes that without a word."""
         if not places and (placed := self.count_places()):
             raise UserError(stage, item, f"says where {placed:,} of its images were taken", next_step)
@@ -57,16 +57,16 @@ class Tables:
             raise UserError(stage, item, f"names people, places or texts in {named:,} queries", next_step)
 
     def without_places(self) -> "Tables":
-        """Returns the tables without the places where images were taken."""
+        """Return the tables without the places where images were taken."""
         return replace(self, images=self.images.assign(latitude=np.nan, longitude=np.nan))
 
     def list_naming(self) -> pd.Series:
-        """Returns the ids of the queries that name people, places or texts of an album."""
+        """Return the ids of the queries that name people, places or texts of an album."""
         kinds = self.queries["fact_kinds"].explode() if "fact_kinds" in self.queries else pd.Series(dtype="str")
         return self.queries["query_id"][kinds[kinds.isin(PERSONAL_KINDS)].index.unique()]
 
     def without_names(self) -> "Tables":
-        """Returns the tables without the queries that name people, places or texts of an album, and all that was noted
+        """Return the tables without the queries that name people, places or texts of an album, and all that was noted
         about these."""
         out = self.list_naming()
         if not len(out):
@@ -76,13 +76,13 @@ class Tables:
         return replace(self, **kept, boxes=self.boxes.head(0), ledger=self.ledger.head(0))
 
     def to_arrow_tables(self) -> dict[str, pa.Table]:
-        """Returns all tables by name, sorted by id. Raises ValueError where one does not fit its schema or has an id
+        """Return all tables by name, sorted by id. Raises ValueError where one does not fit its schema or has an id
         twice."""
         return {name: _ordered(name, to_arrow(name, getattr(self, name))) for name in self.__slots__}
 
     @classmethod
     def from_arrow_tables(cls, tables: dict[str, pa.Table]) -> "Tables":
-        """Returns the tables of a version from all of its tables in Arrow."""
+        """Return the tables of a version from all of its tables in Arrow."""
         return cls(**{name: from_arrow(table) for name, table in tables.items()})
 
 
@@ -103,7 +103,7 @@ def _ordered(name: str, table: pa.Table) -> pa.Table:
 
 
 def content_digest(tables: dict[str, pa.Table]) -> str:
-    """Returns the sha256 over a canonical encoding of queries, images and qrels (described in docs/set-format.md).
+    """Return the sha256 over a canonical encoding of queries, images and qrels (described in docs/set-format.md).
 
     Tables and columns are ordered by name. A text column is its distinct values in byte order, each with its length,
     and a rank per row; numbers are little-endian int32 or float64. Times, hosts, paths, the order of rows and their
@@ -142,13 +142,13 @@ def _digest_column(digest: Any, column: pa.ChunkedArray) -> None:
 
 
 def build_digest(content: str, configuration: Any, inputs: Any, code: str, models: Any) -> str:
-    """Returns the digest that a rebuild must reproduce: of the content digest and all that the content depends on."""
+    """Return the digest that a rebuild must reproduce: of the content digest and all that the content depends on."""
     whole = {"content": content, "configuration": configuration, "inputs": inputs, "code": code, "models": models}
     return hashlib.sha256(canonical_json(whole)).hexdigest()
 
 
 def count_set(tables: Tables) -> Counts:
-    """Returns the counts of the manifest and the card: sizes, and the judgments by grade and by judge."""
+    """Return the counts of the manifest and the card: sizes, and the judgments by grade and by judge."""
     qrels = tables.qrels
     counts = np.bincount(codes_of(qrels["query_id"].astype("category"))[qrels["relevance"].to_numpy() > 0])
     positives = counts[counts > 0]
@@ -176,7 +176,7 @@ def _tally(column: Any) -> dict[str, int]:
 
 
 def open_candidate_judgments(tables: Tables) -> pd.DataFrame:
-    """Returns the candidate judgments (pairs that may be relevant and that nobody judged when the set was built) that
+    """Return the candidate judgments (pairs that may be relevant and that nobody judged when the set was built) that
     still wait, those with the highest score first: without pairs that are judged by now, and without those of a query
     or image that the set no longer has."""
     candidates = tables.candidate_judgments
@@ -192,23 +192,24 @@ def open_candidate_judgments(tables: Tables) -> pd.DataFrame:
 
 
 def make_canary(content_digest: str) -> str:
-    """Returns the canary; each content has its own."""
+    """Return the canary; each content has its own."""
     return f"querytruth-canary {uuid5(NAMESPACE_URL, f'querytruth:{content_digest}')}"
 
 
 def get_render_options(manifest: Manifest | None) -> Render:
-    """Returns `size` and `mode` by which the set's images were rendered, by its own build or by that of its gallery;
+    """Return `size` and `mode` by which the set's images were rendered, by its own build or by that of its gallery;
     nothing where they were not."""
     return {} if manifest is None else manifest["configuration"].get("render") or manifest["notes"].get("render") or {}
 
 
 def is_square_mode(mode: str | None) -> bool:
-    """Whether all images of this mode are squares of the same size, so that the images table need not list it."""
+    """Return whether all images of this mode are squares of the same size, so that the images table need not list
+    it."""
     return mode in _SQUARE_MODES
 
 
 def find_rendered_sizes(images: pd.DataFrame, manifest: Manifest | None) -> pd.DataFrame:
-    """Returns rendered_width and rendered_height in pixels per row of the images table; missing where an image was not
+    """Return rendered_width and rendered_height in pixels per row of the images table; missing where an image was not
     rendered."""
     if all(name in images and images[name].notna().any() for name in RENDERED_SIZE_COLUMNS):
         return images[RENDERED_SIZE_COLUMNS]
@@ -223,13 +224,13 @@ def find_rendered_sizes(images: pd.DataFrame, manifest: Manifest | None) -> pd.D
 
 
 def list_squashed_sizes(images: pd.DataFrame, manifest: Manifest) -> dict[str, tuple[int, int]]:
-    """Returns width and height of the original by the id of each image that was squashed to a square."""
+    """Return width and height of the original by the id of each image that was squashed to a square."""
     known = images[is_squashed(images, manifest)]
     sizes = zip(known["width"].tolist(), known["height"].tolist(), strict=True)
     return dict(zip(known["image_id"].tolist(), sizes, strict=True))
 
 
 def is_squashed(images: pd.DataFrame, manifest: Manifest) -> pd.Series:
-    """Returns by row of the images table whether the image was squashed to a square from another size that is known."""
+    """Return by row of the images table whether the image was squashed to a square from another size that is known."""
     is_known: pd.Series = images["path"].notna() & (images["width"] > 0) & (images["height"] > 0)
     return is_known & (get_render_options(manifest).get("mode") == "squash")

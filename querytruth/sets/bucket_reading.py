@@ -50,14 +50,14 @@ class RemoteVersion:
 
 
 def fetch_version(url: str, *, with_images: bool = True) -> Path:
-    """Returns the folder in the cache that holds the version at a URL, the newest one unless the URL names it. Files
+    """Return the folder in the cache that holds the version at a URL, the newest one unless the URL names it. Files
     that the cache has are not read again; without images, only the tables are there. Raises UserError where there is no
     version, or an object is not what the manifest lists."""
     return place_version(find_remote_version(url), with_images=with_images)
 
 
 def find_remote_version(url: str) -> RemoteVersion:
-    """Returns the version at a URL, the newest one unless the URL names it. Raises UserError where there is none or its
+    """Return the version at a URL, the newest one unless the URL names it. Raises UserError where there is none or its
     manifest is damaged."""
     asked = SetUrl.parse(url)
     if (found := find_newest_version(asked)) is None:
@@ -66,7 +66,7 @@ def find_remote_version(url: str) -> RemoteVersion:
 
 
 def find_newest_version(asked: SetUrl) -> RemoteVersion | None:
-    """Returns the newest version of a set, or the one that is asked for; None where there is none. Raises UserError
+    """Return the newest version of a set, or the one that is asked for; None where there is none. Raises UserError
     where its manifest is damaged."""
     bucket = BucketObjects(asked.folder)
     names = [] if asked.version is not None else bucket.list_level()
@@ -89,7 +89,7 @@ def _parse(raw: bytes, version: SetUrl) -> Manifest:
 
 
 def place_version(remote: RemoteVersion, *, with_images: bool = True) -> Path:
-    """Returns the folder in the cache with the files of the version, as `fetch_version`."""
+    """Return the folder in the cache with the files of the version, as `fetch_version`."""
     folder = remote.folder
     with translate_write_errors(_STAGE, cache_folder()):
         files = list_published_files(remote.manifest)
@@ -110,7 +110,7 @@ def _place_files(remote: RemoteVersion, folder: Path, files: list[PublishedFile]
 
 
 def run_all(files: Sequence[PublishedFile], work: Callable[[PublishedFile], Any]) -> Iterator[UserError]:
-    """Runs the work for all files, several at once, and yields the errors in the order of the files."""
+    """Run the work for all files, several at once, and yields the errors in the order of the files."""
 
     def attempt(file: PublishedFile) -> UserError | None:
         try:
@@ -123,8 +123,8 @@ def run_all(files: Sequence[PublishedFile], work: Callable[[PublishedFile], Any]
 
 
 def _is_placed(folder: Path, file: PublishedFile) -> bool:
-    """Whether the file is in the cache's folder; of a table, whether it has the right bytes. Readers of images compare
-    digests themselves."""
+    """Return whether the file is in the cache's folder; of a table, whether it has the right bytes. Readers of images
+    compare digests themselves."""
     place = contained_path(folder, file.path, _STAGE)
     with suppress(OSError):
         if place.is_file() and place.stat().st_size == file.size:
@@ -141,7 +141,7 @@ def _place(remote: RemoteVersion, folder: Path, file: PublishedFile, advance: Ca
 
 
 def _put_in_place(place: Path, make: Callable[[Path], object]) -> None:
-    """Replaces a file of a copy in one step. What a killed process leaves lies elsewhere: `verify` would name it."""
+    """Replace a file of a copy in one step. What a killed process leaves lies elsewhere: `verify` would name it."""
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary = cache_folder() / "objects" / f".{secrets.token_hex(8)}"
     temporary.parent.mkdir(parents=True, exist_ok=True)
@@ -157,7 +157,7 @@ def _put_bytes(place: Path, data: bytes) -> None:
 
 
 def download_object(remote: RemoteVersion, file: PublishedFile) -> None:
-    """Reads the object of a file into the cache. Raises UserError where it is missing, or has other bytes."""
+    """Read the object of a file into the cache. Raises UserError where it is missing, or has other bytes."""
     name = object_name(file.sha256)
     is_there, is_right = remote.bucket.fetch_file(name, object_path(file.sha256), file.sha256, file.size)
     if not is_right:
@@ -166,7 +166,7 @@ def download_object(remote: RemoteVersion, file: PublishedFile) -> None:
 
 
 def _place_logs(remote: RemoteVersion, folder: Path) -> None:
-    """Puts the decision logs that were published with the version beside it: they say what its decisions are."""
+    """Put the decision logs that were published with the version beside it: they say what its decisions are."""
     digest = hashlib.sha256(remote.raw).hexdigest()
     for name in set(LOG_NAMES) & set(remote.manifest.get("decision_logs", {})):
         if stored := remote.bucket.read_one(remote.url.log_name(digest, name), MAX_DOCUMENT_BYTES):

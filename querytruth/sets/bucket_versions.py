@@ -51,7 +51,7 @@ class StoredVersion:
 
 
 def publish_version(path: Path, folder: BucketFolder, *, is_private: bool = False) -> StoredVersion:
-    """Stores the version at `path` below the folder of a bucket, as `<folder>/<name>/v<N>`. `is_private`: without
+    """Store the version at `path` below the folder of a bucket, as `<folder>/<name>/v<N>`. `is_private`: without
     decision logs, and without host and folders in the manifest.
 
     Files that are there already are not sent again. Raises UserError where another version has that number, where a
@@ -86,7 +86,7 @@ def publish_version(path: Path, folder: BucketFolder, *, is_private: bool = Fals
 
 
 def _list_files(path: Path, manifest: Manifest) -> list[PublishedFile]:
-    """Returns the files of a version; of several with the same bytes only one."""
+    """Return the files of a version; of several with the same bytes only one."""
     files = list_published_files(manifest)
     if any(file.path == CHECKSUMS for file in files):
         files += read_published_images(contained_file(path, CHECKSUMS, _STAGE))
@@ -94,7 +94,7 @@ def _list_files(path: Path, manifest: Manifest) -> list[PublishedFile]:
 
 
 def _refuse_metadata(path: Path, files: list[PublishedFile]) -> None:
-    """Raises UserError for image files of cameras and editors: their bytes are listed, and cannot change any more."""
+    """Raise UserError for image files of cameras and editors: their bytes are listed, and cannot change any more."""
     found = 0
     for file in files:
         if file.path.startswith("images/"):
@@ -107,7 +107,7 @@ def _refuse_metadata(path: Path, files: list[PublishedFile]) -> None:
 
 
 def _find_missing(bucket: BucketObjects, files: list[PublishedFile]) -> list[PublishedFile]:
-    """Returns the files that are not stored, or with another size."""
+    """Return the files that are not stored, or with another size."""
     sizes = {name: size for name, (size, _) in bucket.list_objects("objects/").items()}
     return [file for file in files if sizes.get(object_name(file.sha256)) != file.size]
 
@@ -122,7 +122,7 @@ def _send(bucket: BucketObjects, path: Path, file: PublishedFile, advance: Calla
 
 
 def _put_manifest(bucket: BucketObjects, target: SetUrl, raw: bytes, manifest: Manifest) -> bool:
-    """Makes the version visible. False where another publisher stored the same content meanwhile."""
+    """Make the version visible. False where another publisher stored the same content meanwhile."""
     for _ in range(_ANSWERS_TO_A_RACE):
         if bucket.put_new({target.manifest_name: raw}):
             return True
@@ -135,7 +135,7 @@ def _put_manifest(bucket: BucketObjects, target: SetUrl, raw: bytes, manifest: M
 
 
 def _put_logs(bucket: BucketObjects, target: SetUrl, folder: Path, raw: bytes) -> None:
-    """Stores the decision logs beside the version, for the next one to be built from it."""
+    """Store the decision logs beside the version, for the next one to be built from it."""
     for name in LOG_NAMES:
         if (folder / name).is_file():
             file = contained_file(folder, name, _STAGE)
@@ -145,7 +145,7 @@ def _put_logs(bucket: BucketObjects, target: SetUrl, folder: Path, raw: bytes) -
 
 
 def _check_conditions(bucket: BucketObjects, target: SetUrl, path: Path, files: list[PublishedFile]) -> None:
-    """Raises UserError for a service that ignores conditions: there two publishers could both believe to be first."""
+    """Raise UserError for a service that ignores conditions: there two publishers could both believe to be first."""
     smallest = min(files, key=lambda file: file.size)
     source = contained_file(path, smallest.path, _STAGE)
     with translate_read_errors(_STAGE, source, _REPAIR):
@@ -156,7 +156,7 @@ def _check_conditions(bucket: BucketObjects, target: SetUrl, path: Path, files: 
 
 
 def _check_same_content(stored: bytes, manifest: Manifest, target: SetUrl) -> None:
-    """Raises UserError where the stored manifest is that of other content."""
+    """Raise UserError where the stored manifest is that of other content."""
     known = parse_manifest(stored, Path(f"{target}/manifest.json"))["content_digest"]
     if known != manifest["content_digest"]:
         reason = f"is there with another content digest ({known[:12]}…, not {manifest['content_digest'][:12]}…)"
@@ -165,7 +165,7 @@ def _check_same_content(stored: bytes, manifest: Manifest, target: SetUrl) -> No
 
 
 def check_objects(url: str) -> tuple[Path | None, list[str]]:
-    """Returns the cache's folder of the version at a URL, and a line per object that is missing or differs from the
+    """Return the cache's folder of the version at a URL, and a line per object that is missing or differs from the
     manifest; with any, there is no folder. Raises UserError where there is no version or its manifest is damaged."""
     remote = find_remote_version(url)
     files = list_published_files(remote.manifest)

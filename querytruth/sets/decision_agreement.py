@@ -36,7 +36,7 @@ class PairwiseAgreement:
 
 
 def latest_decisions(log: Iterable[QueryDecision]) -> DecisionsByTarget:
-    """Returns by target each person's last decision, from a log without undone decisions (`effective`)."""
+    """Return by target each person's last decision, from a log without undone decisions (`effective`)."""
     latest: DecisionsByTarget = {}
     for decision in log:
         if decision.undoes is None:
@@ -46,7 +46,7 @@ def latest_decisions(log: Iterable[QueryDecision]) -> DecisionsByTarget:
 
 
 def compute_agreements(decisions: DecisionsByTarget) -> list[PairwiseAgreement]:
-    """Returns the agreement of each two people who have targets in common, sorted by name."""
+    """Return the agreement of each two people who have targets in common, sorted by name."""
     people = sorted({person for by_reviewer in decisions.values() for person in by_reviewer})
     agreements_found = []
     for first, second in combinations(people, 2):
@@ -63,13 +63,13 @@ def compute_agreements(decisions: DecisionsByTarget) -> list[PairwiseAgreement]:
 
 
 def find_disagreements(decisions: DecisionsByTarget) -> list[JudgmentTarget]:
-    """Returns the sorted targets on which people differ, without those resolved in the view of disagreements."""
+    """Return the sorted targets on which people differ, without those resolved in the view of disagreements."""
     disputed = [target for target, by_reviewer in decisions.items() if _is_disputed(by_reviewer)]
     return sorted(disputed, key=lambda target: (target[0], target[1] or ""))
 
 
 def cohen_kappa(both: list[tuple[str, str]]) -> float | None:
-    """Returns Cohen's kappa, (observed - expected) / (1 - expected), of two people's categories for the same items
+    """Return Cohen's kappa, (observed - expected) / (1 - expected), of two people's categories for the same items
     (Cohen, Educational and Psychological Measurement 20, 1960). None where it is not defined."""
     if not both:
         return None
@@ -81,7 +81,7 @@ def cohen_kappa(both: list[tuple[str, str]]) -> float | None:
 
 
 def decision_category(decision: QueryDecision) -> str:
-    """Returns the decision as a category: of a judgment its grade (1 for a keep without one), of a query keep, drop or
+    """Return the decision as a category: of a judgment its grade (1 for a keep without one), of a query keep, drop or
     the new text."""
     if decision.image_id is None:
         return f"edit: {decision.new_text}" if decision.decision == "edit" else decision.decision
@@ -103,11 +103,11 @@ class DecisionConflict:
     decisions: tuple[QueryDecision, ...]
 
     def describe(self) -> str:
-        """Returns the decisions in one line: “狗” 2, “dog” 0."""
+        """Return the decisions in one line: “狗” 2, “dog” 0."""
         return ", ".join(f"“{decision.text}” {decision_category(decision)}" for decision in self.decisions)
 
     def as_record(self) -> dict[str, Any]:
-        """Returns the conflict for a manifest."""
+        """Return the conflict for a manifest."""
         grades = {decision.query_id: decision_category(decision) for decision in self.decisions}
         return {"image_id": self.image_id, "grades": grades}
 
@@ -118,7 +118,7 @@ def share_decisions(
     equivalent: EquivalentIds,
     positions: Mapping[str, int],
 ) -> JudgmentDecisions:
-    """Returns by query and image the decisions to apply to the judgment, in order: its own ones, and before the first
+    """Return by query and image the decisions to apply to the judgment, in order: its own ones, and before the first
     of them those on equivalent queries.
 
     `new`: the decisions to apply; `published`: those that the tables contain; `positions`: the place of each in the
@@ -144,7 +144,7 @@ def share_decisions(
 
 
 def find_conflicts(decisions: Iterable[QueryDecision], equivalent: EquivalentIds) -> list[DecisionConflict]:
-    """Returns the conflicts of decisions that fit the set, given in the log's order."""
+    """Return the conflicts of decisions that fit the set, given in the log's order."""
     last: dict[tuple[str, str], dict[str, QueryDecision]] = {}
     for group, image_id, decision in _by_group(decisions, equivalent):
         last.setdefault((group, image_id), {})[decision.query_id] = decision
@@ -158,14 +158,14 @@ def find_conflicts(decisions: Iterable[QueryDecision], equivalent: EquivalentIds
 def _by_group(
     decisions: Iterable[QueryDecision], equivalent: EquivalentIds
 ) -> Iterator[tuple[str, str, QueryDecision]]:
-    """Yields the first query of the group, the image and the decision, of each decision on a judgment of the set."""
+    """Yield the first query of the group, the image and the decision, of each decision on a judgment of the set."""
     for decision in decisions:
         if decision.image_id is not None and decision.query_id in equivalent:
             yield equivalent[decision.query_id][0], decision.image_id, decision
 
 
 def _for_equivalent(decision: QueryDecision, query_id: str) -> QueryDecision:
-    """Returns the decision as one on an equivalent query, with its origin as the note, which becomes evidence."""
+    """Return the decision as one on an equivalent query, with its origin as the note, which becomes evidence."""
     return replace(decision, query_id=query_id, note=f"{decision.evidence} (asked as “{decision.text}”)")
 
 
@@ -180,14 +180,14 @@ class AuditDisputes:
     def exclude_from(
         self, decisions: Iterable[QueryDecision], published_ids: Collection[str] = ()
     ) -> list[QueryDecision]:
-        """Returns the decisions without those that must not change a set; what a published version contains stays."""
+        """Return the decisions without those that must not change a set; what a published version contains stays."""
         return [one for one in decisions if one.decision_id not in self.left_out or one.decision_id in published_ids]
 
 
 def find_disputes(
     decisions: Iterable[QueryDecision], undetermined: Iterable[UndeterminedPair], published_ids: Collection[str] = ()
 ) -> AuditDisputes:
-    """Returns the disputes in the audits of a log: a person's last answer counts, and of two people who differ neither.
+    """Return the disputes in the audits of a log: a person's last answer counts, and of two people who differ neither.
     `published_ids`: decisions that a published version contains."""
     known = [one for one in effective(decisions, published_ids) if one.undoes is None and one.image_id is not None]
     graded = [one for one in known if one.view == AUDIT_VIEW]
@@ -215,26 +215,26 @@ def _audited_pair(line: QueryDecision | UndeterminedPair) -> tuple[str, tuple[st
 
 
 def name_audit_rating(audit: str, number: int) -> str:
-    """Returns the name of a person's first, second or third look in an audit, by the audit's name or id."""
+    """Return the name of a person's first, second or third look in an audit, by the audit's name or id."""
     return audit if number == 1 else f"{audit}{_RATING}{number}"
 
 
 def find_audit_id(line: QueryDecision | UndeterminedPair) -> str:
-    """Returns the id of the audit that a line answers, whichever look it is."""
+    """Return the id of the audit that a line answers, whichever look it is."""
     return (line.source if isinstance(line, QueryDecision) else line.audit).partition(_RATING)[0]
 
 
 def name_rating(line: QueryDecision | UndeterminedPair) -> tuple[str, int]:
-    """Returns whose look an answer of an audit is, and the number of that person's look at the pair."""
+    """Return whose look an answer of an audit is, and the number of that person's look at the pair."""
     number = (line.source if isinstance(line, QueryDecision) else line.audit).partition(_RATING)[2]
     return line.reviewer, int(number) if number.isdecimal() else 1
 
 
 def grade_of(line: QueryDecision | UndeterminedPair) -> int | None:
-    """Returns the grade of an answer; None where the person could not tell."""
+    """Return the grade of an answer; None where the person could not tell."""
     return line.relevance if isinstance(line, QueryDecision) else None
 
 
 def count_majority(grades: Iterable[int | None]) -> int:
-    """Returns how many more people say yes than no."""
+    """Return how many more people say yes than no."""
     return sum(1 if grade > 0 else -1 for grade in grades if grade is not None)

@@ -28,7 +28,7 @@ _SOURCE_SCORE, _OTHER_SCORE = 1.0, 0.5  # the order in which people see them
 
 
 def retire_text_judgments(tables: Tables, new_texts: Mapping[str, str]) -> Tables:
-    """Returns the tables with the judgments by the old texts as candidates; `new_texts` are those of edited queries, by
+    """Return the tables with the judgments by the old texts as candidates; `new_texts` are those of edited queries, by
     id. The texts themselves are left as they are."""
     queries = tables.queries[tables.queries["labels"].isna() & tables.queries["query_id"].isin(list(new_texts))]
     old = dict(zip(queries["query_id"], queries["text"], strict=True))
@@ -53,17 +53,17 @@ def retire_text_judgments(tables: Tables, new_texts: Mapping[str, str]) -> Table
 
 
 def is_other_text(old: str, new: str) -> bool:
-    """Whether a text differs in more than case, blanks and punctuation."""
+    """Return whether a text differs in more than case, blanks and punctuation."""
     return letters_and_digits(old) != letters_and_digits(new)
 
 
 def describe_retired(text: str) -> str:
-    """Returns the evidence of a judgment that was made for the text before an edit."""
+    """Return the evidence of a judgment that was made for the text before an edit."""
     return f"{_EVIDENCE}: {text}"
 
 
 def find_reworded(decisions_by_target: Mapping[tuple[str, str | None], Sequence[QueryDecision]]) -> dict[str, str]:
-    """Returns by query its text after edits of which one asks the truth anew. A person who keeps the query afterwards
+    """Return by query its text after edits of which one asks the truth anew. A person who keeps the query afterwards
     keeps the new text, not the judgments of the old one."""
     edited = {
         query: decisions[-1]
@@ -74,7 +74,7 @@ def find_reworded(decisions_by_target: Mapping[tuple[str, str | None], Sequence[
 
 
 def list_edited_waiting(tables: Tables) -> list[str]:
-    """Returns the queries, sorted, whose text was edited, that have no relevant image, and of which an image of the old
+    """Return the queries, sorted, whose text was edited, that have no relevant image, and of which an image of the old
     text waits for a person."""
     candidates = open_candidate_judgments(tables)
     edited = set(candidates.loc[candidates["evidence"].str.startswith(_EVIDENCE), "query_id"])
@@ -87,7 +87,7 @@ def list_edited_waiting(tables: Tables) -> list[str]:
 def apply_decisions(
     tables: Tables, log: list[QueryDecision], ledger: Ledger, in_effect: Collection[str] = frozenset()
 ) -> tuple[Tables, DecisionOutcome]:
-    """Returns the tables with the decisions applied, and the outcome; the given tables are not changed.
+    """Return the tables with the decisions applied, and the outcome; the given tables are not changed.
 
     An edit of a text takes the judgments with it that were made from the old one (`reworded_queries`): they wait for
     people as candidate judgments. `in_effect`: ids of decisions that the tables contain already. A decision on a
@@ -141,7 +141,7 @@ _DecisionsByTarget = dict[tuple[str, str | None], list[QueryDecision]]
 def _classify_decisions(
     tables: Tables, log: list[QueryDecision], in_effect: Collection[str]
 ) -> tuple[_DecisionsByTarget, DecisionOutcome]:
-    """Returns by target the decisions to apply, in the log's order, and the outcome of the log."""
+    """Return by target the decisions to apply, in the log's order, and the outcome of the log."""
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     known = _texts_by_edits(texts, log)
     decided = {decision.image_id for decision in log}
@@ -171,7 +171,7 @@ _TOO_LATE = "a later decision on it is in a published version already"
 
 
 def _texts_by_edits(texts: dict[str, str], log: list[QueryDecision]) -> dict[str, set[str]]:
-    """Returns per edited query its text and its texts after edits: later decisions may be made on any of these."""
+    """Return per edited query its text and its texts after edits: later decisions may be made on any of these."""
     edits = [decision for decision in log if decision.decision == "edit" and decision.query_id in texts]
     known = {decision.query_id: {texts[decision.query_id]} for decision in edits}
     grew = True
@@ -188,7 +188,7 @@ def _texts_by_edits(texts: dict[str, str], log: list[QueryDecision]) -> dict[str
 def _staleness_reason(
     decision: QueryDecision, texts: dict[str, str], known: dict[str, set[str]], images: set[str]
 ) -> str:
-    """Returns why a decision does not fit the tables, "" where it does."""
+    """Return why a decision does not fit the tables, "" where it does."""
     if decision.undoes is not None:
         return "what it takes back is not in the log, or in a published version already: decide anew"
     text = texts.get(decision.query_id)
@@ -204,7 +204,7 @@ def _staleness_reason(
 def _share_with_equivalent(
     queries: pd.DataFrame, log: list[QueryDecision], decisions_by_target: _DecisionsByTarget, outcome: DecisionOutcome
 ) -> tuple[JudgmentDecisions, DecisionOutcome]:
-    """Returns the decisions to apply to each judgment, and the outcome with the conflicts and the number of judgments
+    """Return the decisions to apply to each judgment, and the outcome with the conflicts and the number of judgments
     that have a decision on an equivalent query."""
     equivalent = group_equivalent_queries(queries)
     positions = {decision.decision_id: place for place, decision in enumerate(log)}
@@ -225,7 +225,7 @@ def _reword(queries: pd.DataFrame, new: dict[str, str]) -> pd.DataFrame:
 
 
 def _regrade(qrels: pd.DataFrame, decisions: dict[tuple[str, str], list[QueryDecision]]) -> pd.DataFrame:
-    """Returns the judgments with people's grades; unjudged pairs become rows."""
+    """Return the judgments with people's grades; unjudged pairs become rows."""
     if not decisions:
         return qrels
     near = is_any_of(qrels["query_id"], {query for query, _ in decisions})
@@ -241,7 +241,7 @@ _QRELS = ("query_id", "image_id", "relevance", "judged_by", "evidence")
 
 
 def _regraded(row: tuple[Any, ...] | None, log_entries: list[QueryDecision]) -> tuple[int, str, str]:
-    """Returns relevance, judge and evidence after all decisions on a judgment; versions published in between have no
+    """Return relevance, judge and evidence after all decisions on a judgment; versions published in between have no
     influence. A keep leaves the evidence as it is."""
     relevance, evidence = (int(row[0]), row[2] if isinstance(row[2], str) else "") if row is not None else (1, "")
     for decision in log_entries:
@@ -256,7 +256,7 @@ def _regraded(row: tuple[Any, ...] | None, log_entries: list[QueryDecision]) -> 
 
 
 def merge_judgments(rest: pd.DataFrame, changed: pd.DataFrame) -> pd.DataFrame:
-    """Returns both parts with shared categories, without converting millions of codes to text."""
+    """Return both parts with shared categories, without converting millions of codes to text."""
     columns = {}
     for name in _QRELS:
         if name == "relevance":

@@ -32,13 +32,13 @@ CHAIN_START = hashlib.sha256().hexdigest()[:32]  # the chain before the first li
 
 
 def split_chain(line: str) -> tuple[str, str]:
-    """Returns a line as it was before it was chained, and its chain; "" for a line without one."""
+    """Return a line as it was before it was chained, and its chain; "" for a line without one."""
     match = _CHAINED.search(line)
     return (line[: match.start()] + "}", match[1]) if match else (line, "")
 
 
 def chain_lines(lines: Iterable[str], previous: str) -> list[str]:
-    """Returns JSON objects of one line each with their chains; `previous` is the chain before them."""
+    """Return JSON objects of one line each with their chains; `previous` is the chain before them."""
     chained = []
     for line in lines:
         previous = _link(previous, line)
@@ -47,7 +47,7 @@ def chain_lines(lines: Iterable[str], previous: str) -> list[str]:
 
 
 def find_chain_breaks(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yields number (from 1) and problem of each line that does not continue the chain."""
+    """Yield number (from 1) and problem of each line that does not continue the chain."""
     previous = CHAIN_START
     for number, line in enumerate(lines, start=1):
         plain, chain = split_chain(line)
@@ -64,12 +64,12 @@ def _link(previous: str, line: str) -> str:
 
 
 def make_log_record(lines: Sequence[str]) -> LogRecord:
-    """Returns the number of lines of a log, its chain at the end, and the number of its breaks."""
+    """Return the number of lines of a log, its chain at the end, and the number of its breaks."""
     return {"lines": len(lines), "chain": _chain_at(lines), "breaks": sum(1 for _ in find_chain_breaks(lines))}
 
 
 def list_decision_ids(lines: Sequence[str]) -> set[str]:
-    """Returns the ids of the decisions in these lines; damaged lines have none."""
+    """Return the ids of the decisions in these lines; damaged lines have none."""
     ids = set()
     for line in lines:
         try:
@@ -82,7 +82,7 @@ def list_decision_ids(lines: Sequence[str]) -> set[str]:
 def find_log_problems(
     lines: Sequence[str], record: Mapping[str, Any] | None, expected_ids: Collection[str], version: str
 ) -> list[str]:
-    """Returns what a log lost since a version was published, one text for each kind of loss. `record`: of the log in
+    """Return what a log lost since a version was published, one text for each kind of loss. `record`: of the log in
     the version's manifest (None: of a log that was empty); `expected_ids`: the decisions in
     effect there."""
     problems = []
@@ -102,7 +102,7 @@ def find_log_problems(
 
 
 def _chain_at(lines: Sequence[str]) -> str:
-    """Returns the chain after the last of these lines; after one without a chain, one that depends on it."""
+    """Return the chain after the last of these lines; after one without a chain, one that depends on it."""
     return (split_chain(lines[-1])[1] or _link(CHAIN_START, lines[-1])) if lines else CHAIN_START
 
 
@@ -115,7 +115,7 @@ class DecisionLog(Generic[DecisionT]):
         self._path = contained_path(folder, name, f"read {self._noun}")
 
     def read_from(self, start: int) -> tuple[list[DecisionT], int]:
-        """Returns the decisions after the first `start` bytes, in order, and the length of the log in bytes. Raises
+        """Return the decisions after the first `start` bytes, in order, and the length of the log in bytes. Raises
         UserError for a damaged line."""
         stage = f"read {self._noun}"
         try:
@@ -136,7 +136,7 @@ class DecisionLog(Generic[DecisionT]):
         return decisions, end
 
     def append(self, decisions: Sequence[DecisionT]) -> None:
-        """Adds decisions, all or none, and returns when they are on disk. Raises UserError."""
+        """Add decisions, all or none, and returns when they are on disk. Raises UserError."""
         stage = f"save {self._noun}"
         refuse_fetched_copy(self._path, stage)
         try:
@@ -150,13 +150,13 @@ class DecisionLog(Generic[DecisionT]):
             raise UserError(stage, self._path, reason, "fix that and do the same again") from None
 
     def _end_of_chain(self, handle: int) -> str:
-        """Returns the chain after the last line of the log."""
+        """Return the chain after the last line of the log."""
         last = read_last_line(handle).decode("utf-8", "replace")
         return _chain_at([last] if last else [])
 
 
 def _parse_line(line: bytes, log_name: str) -> Decision:
-    """Returns the decision of a line of the log `log_name`. Raises ValueError or RecursionError for any other line."""
+    """Return the decision of a line of the log `log_name`. Raises ValueError or RecursionError for any other line."""
     decision = parse_decision(split_chain(line.decode())[0])
     if isinstance(decision, HumanCaption) != (log_name == CAPTION_LOG_NAME):
         raise ValueError("is none of the captions" if log_name == CAPTION_LOG_NAME else "is none of the decisions")
@@ -164,7 +164,7 @@ def _parse_line(line: bytes, log_name: str) -> Decision:
 
 
 def verify_logs(folder: Path) -> Iterator[str]:
-    """Yields a line per problem of the logs of the set at `folder`: where the chain of a log is broken, and each line
+    """Yield a line per problem of the logs of the set at `folder`: where the chain of a log is broken, and each line
     that is no decision, at which every other command would stop."""
     for name in (DECISION_LOG_NAME, CAPTION_LOG_NAME):
         try:
@@ -187,7 +187,7 @@ def verify_logs(folder: Path) -> Iterator[str]:
 
 
 def read_log_lines(folder: Path, name: str) -> list[str]:
-    """Returns the whole lines of the log `name` of the set at `folder`; of a missing one none. Raises UserError."""
+    """Return the whole lines of the log `name` of the set at `folder`; of a missing one none. Raises UserError."""
     path = contained_path(folder, name, "read decisions")
     if not path.exists():
         return []
@@ -196,7 +196,7 @@ def read_log_lines(folder: Path, name: str) -> list[str]:
 
 
 def read_decisions(folder: Path, kind: type[DecisionT]) -> list[DecisionT]:
-    """Reads all decisions of a kind in the logs of the set at `folder`, in order. Raises UserError for a damaged
+    """Read all decisions of a kind in the logs of the set at `folder`, in order. Raises UserError for a damaged
     line."""
     return DecisionLog(folder, kind).read_from(0)[0]
 
@@ -223,7 +223,7 @@ def pinned_decisions(decision_ids: Collection[str]) -> Iterator[None]:
 
 
 def append_decisions(folder: Path, decisions: Sequence[DecisionT]) -> None:
-    """Adds decisions to a log of the set at `folder`, as `DecisionLog.append` does. Raises UserError."""
+    """Add decisions to a log of the set at `folder`, as `DecisionLog.append` does. Raises UserError."""
     if decisions:
         DecisionLog(folder, type(decisions[0])).append(decisions)
 
@@ -240,14 +240,14 @@ class LogLoss:
 
 
 def make_log_records(folder: Path) -> dict[str, LogRecord]:
-    """Returns the records of the logs of the set at `folder` for a manifest, by file name; of those that hold a line.
+    """Return the records of the logs of the set at `folder` for a manifest, by file name; of those that hold a line.
     Raises UserError for a log that cannot be read."""
     lines_by_name = {name: read_log_lines(folder, name) for name in LOG_NAMES}
     return {name: make_log_record(lines) for name, lines in lines_by_name.items() if lines}
 
 
 def find_lost_decisions(version: Path) -> list[LogLoss]:
-    """Returns what the logs lost since the version was published. A set from elsewhere may come without its logs, and
+    """Return what the logs lost since the version was published. A set from elsewhere may come without its logs, and
     get new ones here: that is no loss. Raises UserError for a log that cannot be read."""
     manifest = read_manifest(version)
     losses = []
@@ -262,14 +262,15 @@ def find_lost_decisions(version: Path) -> list[LogLoss]:
 
 
 def _is_same_log(lines: list[str], record: Mapping[str, Any] | None, in_effect: list[str]) -> bool:
-    """Whether the log holds anything that the version's log had: some of its decisions or its line at the end."""
+    """Return whether the log holds anything that the version's log had: some of its decisions or its line at the
+    end."""
     if not list_decision_ids(lines).isdisjoint(in_effect):
         return True
     return record is not None and any(f'"chain": "{record["chain"]}"' in line for line in lines)
 
 
 def verify_decision_logs(version: Path) -> Iterator[str]:
-    """Yields a line per problem beside the version: where the chain of a log is broken, what it lost since the version
+    """Yield a line per problem beside the version: where the chain of a log is broken, what it lost since the version
     was published, and later versions that are gone."""
     yield from verify_logs(version.parent)
     yield from describe_lost_versions(version.parent)
@@ -278,7 +279,7 @@ def verify_decision_logs(version: Path) -> Iterator[str]:
 
 
 def check_no_decision_is_lost(version: Path, stage: str, *, accept_loss: bool | None) -> list[LogLoss]:
-    """Returns what the logs lost since the version was published. Raises UserError where that is something, unless it
+    """Return what the logs lost since the version was published. Raises UserError where that is something, unless it
     is accepted; None: it cannot be."""
     losses = find_lost_decisions(version)
     if losses and not accept_loss:
@@ -290,7 +291,7 @@ def check_no_decision_is_lost(version: Path, stage: str, *, accept_loss: bool | 
 
 
 def lint_decision_logs(version: Path) -> list[LintFinding]:
-    """Returns a finding for each log that lost something since the version was published."""
+    """Return a finding for each log that lost something since the version was published."""
     says = "a log lost what people decided: a build or an apply would undo it"
     losses = find_lost_decisions(version)
     return [LintFinding("lost_decisions", "error", len(loss.problems), says, (str(loss),)) for loss in losses]

@@ -63,7 +63,7 @@ class DecisionOutcome:
         return sorted({decision.decision_id for decision in (*self.applied, *self.earlier, *self.superseded)})
 
     def as_record(self) -> Decisions:
-        """Returns the manifest's `decisions`; `conflicts` only where there are some."""
+        """Return the manifest's `decisions`; `conflicts` only where there are some."""
         stale = [
             cast(StaleDecision, {"decision": decision.decision_id, **decision.about, "why": reason})
             for decision, reason in self.stale
@@ -77,7 +77,7 @@ class DecisionOutcome:
 def carry_over(
     log: Sequence[ImagePairDecision | Override], record: Mapping[str, Any]
 ) -> tuple[DecisionOutcome, set[str]]:
-    """Returns the outcome of decisions on images and rejected items in a published version, and the ids of those that
+    """Return the outcome of decisions on images and rejected items in a published version, and the ids of those that
     wait for the next build: new ones, and ones undone since. `record`: the manifest's `decisions`."""
     reasons = {row["decision"]: row["why"] for row in record["stale"]}
     in_effect = {*record["in_effect"]}
@@ -89,14 +89,15 @@ def carry_over(
 
 
 def is_overridable(stage: str, kind: str, bucket: str, reason: str) -> bool:
-    """Whether an override makes the next build accept an item that was rejected at that stage for that reason."""
+    """Return whether an override makes the next build accept an item that was rejected at that stage for that
+    reason."""
     overridable = _OVERRIDABLE.get((stage, kind), frozenset())
     in_bucket = bucket == "rejected" or (bucket == "quarantined" and reason in PRIVATE_KINDS)
     return in_bucket and (overridable is None or reason in overridable)
 
 
 def advise_fix(stage: str, kind: str, bucket: str, reason: str) -> str:
-    """Returns what to do about an item that cannot be overridden; "" where it can be, or the reason is unknown."""
+    """Return what to do about an item that cannot be overridden; "" where it can be, or the reason is unknown."""
     if bucket == "pending":
         return "run the same command again: what failed is asked anew"
     if is_overridable(stage, kind, bucket, reason):

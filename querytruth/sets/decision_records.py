@@ -32,7 +32,7 @@ class _Record:
     @property
     @abstractmethod
     def target(self) -> Any:
-        """The subject of the decision; of several decisions on one target the last is effective."""
+        """Return the subject of the decision; of several decisions on one target the last is effective."""
 
     @property
     def decision_id(self) -> str:
@@ -43,14 +43,14 @@ class _Record:
         return self._id
 
     def as_json(self) -> str:
-        """Returns the line of the log without its line end."""
+        """Return the line of the log without its line end."""
         return json.dumps(self._stored_fields(), ensure_ascii=False, sort_keys=True)
 
     def _stored_fields(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _field_names(type(self))}  # type: ignore[arg-type] # a class is hashable
 
     def _check(self) -> None:
-        """Raises ValueError where the fields do not fit together."""
+        """Raise ValueError where the fields do not fit together."""
 
 
 @cache  # a log has a hundred thousand lines, and `asdict` copies each value
@@ -84,22 +84,22 @@ class QueryDecision(_Record):
 
     @property
     def target(self) -> tuple[str, str | None]:
-        """The query and, of a judgment, the image."""
+        """Return the query and, of a judgment, the image."""
         return self.query_id, self.image_id
 
     @property
     def about(self) -> dict[str, Any]:
-        """The target in a manifest."""
+        """Return the target in a manifest."""
         return {"query_id": self.query_id, "text": self.text}
 
     @property
     def evidence(self) -> str:
-        """The note, or what was decided by whom: a version, which others get, never has a reviewer's address."""
+        """Return the note, or what was decided by whom: a version, which others get, never has a reviewer's address."""
         is_named = self.reviewer and "@" not in self.reviewer
         return self.note or f"{self.decision} by {self.reviewer if is_named else 'a person'}"
 
     def _stored_fields(self) -> dict[str, Any]:
-        """Returns the fields; `undoes` and `keeps_truth` only where they are given, so that older lines keep their
+        """Return the fields; `undoes` and `keeps_truth` only where they are given, so that older lines keep their
         ids."""
         stored = _Record._stored_fields(self)
         return {name: value for name, value in stored.items() if value or name not in ("undoes", "keeps_truth")}
@@ -131,17 +131,17 @@ class ImagePairDecision(_Record):
 
     @property
     def target(self) -> tuple[str, str]:
-        """The two images."""
+        """Return the two images."""
         return self.images
 
     @property
     def text(self) -> str:
-        """The target for people."""
+        """Return the target for people."""
         return " and ".join(self.images)
 
     @property
     def about(self) -> dict[str, Any]:
-        """The target in a manifest."""
+        """Return the target in a manifest."""
         return {"pictures": list(self.images)}
 
     def _stored_fields(self) -> dict[str, Any]:
@@ -170,17 +170,17 @@ class Override(_Record):
 
     @property
     def target(self) -> str:
-        """The item."""
+        """Return the item."""
         return self.item
 
     @property
     def text(self) -> str:
-        """The target for people."""
+        """Return the target for people."""
         return self.name or self.item
 
     @property
     def about(self) -> dict[str, Any]:
-        """The target in a manifest."""
+        """Return the target in a manifest."""
         return {"item": self.item, "name": self.name}
 
     def _check(self) -> None:
@@ -203,7 +203,7 @@ class HumanCaption(_Record):
 
     @property
     def target(self) -> tuple[str, str]:
-        """The image and the language."""
+        """Return the image and the language."""
         return self.image_id, self.language
 
     @property
@@ -213,7 +213,7 @@ class HumanCaption(_Record):
 
     @property
     def lines(self) -> list[str]:
-        """The captions as a list."""
+        """Return the captions as a list."""
         return [line.strip() for line in self.text.split("\n") if line.strip()]
 
 
@@ -234,7 +234,7 @@ class UndeterminedPair(_Record):
 
     @property
     def target(self) -> tuple[str, str]:
-        """The query and the image."""
+        """Return the query and the image."""
         return self.query_id, self.image_id
 
     def _check(self) -> None:
@@ -246,7 +246,7 @@ Decision = SetDecision | HumanCaption | UndeterminedPair
 
 
 def parse_decision(line: str) -> Decision:
-    """Returns the decision of a line of a log. Raises ValueError, with the reason, for an invalid line."""
+    """Return the decision of a line of a log. Raises ValueError, with the reason, for an invalid line."""
     stored = parse_json(line)
     if not isinstance(stored, dict):
         raise ValueError("is no decision")
@@ -275,7 +275,7 @@ def parse_decision(line: str) -> Decision:
 
 @cache  # a log has a hundred thousand lines
 def _declared_types(kind: type[Decision]) -> dict[str, tuple[type, ...]]:
-    """Returns the types that the value of each field may have."""
+    """Return the types that the value of each field may have."""
     return {
         field.name: tuple(_TYPES[name] for name in str(field.type).split(" | ") if name in _TYPES)
         for field in fields(kind)
@@ -318,12 +318,12 @@ class EffectiveDecisions(Generic[DecisionT]):
             of_target.append(entry)
 
     def on_target(self, target: Any) -> list[DecisionT]:
-        """Returns the decisions on a target in their order."""
+        """Return the decisions on a target in their order."""
         return [decision for decision in self.by_target.get(target, []) if decision.undoes is None]
 
 
 def effective(log: Iterable[DecisionT], published_ids: Collection[str] = frozenset()) -> list[DecisionT]:
-    """Returns the log, grouped by target, without undone decisions; undos that change nothing stay."""
+    """Return the log, grouped by target, without undone decisions; undos that change nothing stay."""
     decisions = EffectiveDecisions[DecisionT](published_ids)
     for entry in log:
         decisions.apply_entry(entry)
@@ -331,7 +331,7 @@ def effective(log: Iterable[DecisionT], published_ids: Collection[str] = frozens
 
 
 def latest_by_target(log: Iterable[DecisionT]) -> dict[Any, DecisionT]:
-    """Returns the last effective decision by target, sorted by target, so that the order of the log has no influence.
+    """Return the last effective decision by target, sorted by target, so that the order of the log has no influence.
     Pairs of images precede the items of overrides."""
     latest = {decision.target: decision for decision in effective(log) if decision.undoes is None}
     return {target: latest[target] for target in sorted(latest, key=lambda target: (isinstance(target, str), target))}

@@ -54,11 +54,11 @@ class CosineBackground:
     share: float = MAX_SHARE_ABOVE
 
     def derive_cut(self) -> float:
-        """Returns a cut for this embedder: half way from `high` to 1."""
+        """Return a cut for this embedder: half way from `high` to 1."""
         return round((self.high + 1) / 2, 4)
 
     def as_thresholds(self, name: str) -> list[Threshold]:
-        """Returns the background as records of the manifest, beside the cut `name`."""
+        """Return the background as records of the manifest, beside the cut `name`."""
         return [
             describe_threshold(f"{name}.background.median", "over", self.median),
             describe_threshold(f"{name}.background.high", "over", self.high),
@@ -66,12 +66,12 @@ class CosineBackground:
 
 
 def measure_cosine_background(vectors: Vectors) -> CosineBackground | None:
-    """Returns the background of unit vectors (n, d) of different texts; None for fewer than MIN_ITEMS."""
+    """Return the background of unit vectors (n, d) of different texts; None for fewer than MIN_ITEMS."""
     return None if len(vectors) < MIN_ITEMS else _measure(vectors, MAX_SHARE_ABOVE)
 
 
 def measure_image_background(vectors: Vectors) -> CosineBackground | None:
-    """Returns the background of unit vectors (n, d) of the images of a set, of which many may be alike; None for fewer
+    """Return the background of unit vectors (n, d) of the images of a set, of which many may be alike; None for fewer
     than MIN_IMAGES."""
     return None if len(vectors) < MIN_IMAGES else _measure(vectors, MAX_SHARE_OF_IMAGES_ABOVE)
 
@@ -89,7 +89,7 @@ def _measure(vectors: Vectors, share: float) -> CosineBackground:
 
 
 def check_cosine_cut(stage: str, key: str, cut: float, background: CosineBackground | None, model: str) -> None:
-    """Raises UserError where a cut lies among the cosines of random pairs: nearly all would count as the
+    """Raise UserError where a cut lies among the cosines of random pairs: nearly all would count as the
     same."""
     if background is None or cut > background.high:
         return
@@ -104,11 +104,11 @@ class KeptVectors:
     """The vector files of a folder here, named after their model, and of the folder of that name in a bucket."""
 
     def __init__(self, local: Path, work: bucket_urls.BucketFolder) -> None:
-        """Connects to nothing yet."""
+        """Connect to nothing yet."""
         self._local, self._objects = local, KeptObjects(work.below(f"vectors/{local.name}"))
 
     def exchange(self) -> None:
-        """Gets the files that are only in the bucket, and stores those that are only here; damaged ones are left out.
+        """Get the files that are only in the bucket, and stores those that are only here; damaged ones are left out.
         Raises UserError."""
         here = {durable_files.file_sha256(path)[0]: path for path in sorted(self._local.glob(f"*.{_KIND}"))}
         stored = self._objects.list_kept()
@@ -129,7 +129,7 @@ class KeptVectors:
                 self._objects.store(path, _KIND)
 
     def store(self, path: Path) -> None:
-        """Stores a new file. Raises UserError and OSError."""
+        """Store a new file. Raises UserError and OSError."""
         self._objects.store(path, _KIND)
 
 
@@ -184,7 +184,7 @@ def find_similar_pairs(
 
 
 def choose_image_cut(key: str, given: float | None, embedder: ImageTextEmbedder, vectors: Vectors) -> list[Threshold]:
-    """Returns the cut of similar images and the background of these vectors (n, d): the definition's cut, or else 0.95,
+    """Return the cut of similar images and the background of these vectors (n, d): the definition's cut, or else 0.95,
     or the embedder's own if that is higher. Raises UserError for a cut among random pairs."""
     background, cut = measure_image_background(vectors), _NEAR_DUPLICATE_COSINE if given is None else given
     if given is None and background is not None:
@@ -194,7 +194,7 @@ def choose_image_cut(key: str, given: float | None, embedder: ImageTextEmbedder,
 
 
 def embed_texts(embedder: Embedder, texts: Sequence[str], folder: Path) -> Vectors:
-    """Returns the vectors (n, d) of texts, stored in `folder` by the digest of the text: what is decided by them does
+    """Return the vectors (n, d) of texts, stored in `folder` by the digest of the text: what is decided by them does
     not change with the processor, the batch or the other texts of a later run."""
     by_key = {hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(): text for text in texts}
     keys = sorted(by_key, key=lambda key: (len(by_key[key]), key))  # texts of one length need little padding
@@ -213,7 +213,7 @@ def embed_texts(embedder: Embedder, texts: Sequence[str], folder: Path) -> Vecto
 def _embed_with_cache(
     embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], folder: Path
 ) -> tuple[Vectors, BoolArray]:
-    """Returns the vectors of images with ids of their own, stored below the set's `folder`, and which are known. An
+    """Return the vectors of images with ids of their own, stored below the set's `folder`, and which are known. An
     image that is gone or cannot be decoded is not, and its row is zeros: similar to no other."""
     by_id = {image.image_id: image for image in images}
 
@@ -230,7 +230,7 @@ embed_images = step("embed images")(_embed_with_cache)
 
 
 def _encode(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], advance: Advance) -> tuple[list[int], Vectors]:
-    """Returns the positions of the images that could be read, and their vectors."""
+    """Return the positions of the images that could be read, and their vectors."""
     readable_rows: list[int] = []
 
     def decoded() -> Iterator[Image.Image]:
@@ -247,7 +247,7 @@ def _encode(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], advance
 def encode_with_cache(
     keys: Sequence[str], dimensions: int, encode: Encode, folder: Path, fingerprint: str, unit: str
 ) -> tuple[Vectors, BoolArray]:
-    """Returns the vectors (n, dimensions) of different keys, and which are known. `encode` gets the new keys and
+    """Return the vectors (n, dimensions) of different keys, and which are known. `encode` gets the new keys and
     returns the positions of those that it could encode, and their vectors. A folder that cannot be written is reported
     once."""
     store, work = VectorStore(folder.absolute(), fingerprint), current_run().work

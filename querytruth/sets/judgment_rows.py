@@ -26,7 +26,7 @@ class JudgmentAdditions:
         self._tables, self._names = tables, names
 
     def resolve_row(self, row: Mapping[str, str], ignores_changes: bool = False) -> dict[str, str]:
-        """Returns the row with query_id, image_id and text of the set, as if it had been exported; nobody judged it.
+        """Return the row with query_id, image_id and text of the set, as if it had been exported; nobody judged it.
         `ignores_changes`: the text may be another one. Raises InvalidAddition."""
         query_id = row["query_id"].strip()
         query_id = query_id if query_id in self._texts else self._names.get(query_id, query_id)
@@ -43,12 +43,12 @@ class JudgmentAdditions:
         return {**row, "query_id": query_id, "image_id": named.pop(), "text": text, "relevance": ""}
 
     def is_judged(self, query_id: str, image_id: str) -> bool:
-        """Returns whether the set has a judgment of the pair."""
+        """Return whether the set has a judgment of the pair."""
         qrels = self._tables.qrels
         return bool(((qrels["query_id"] == query_id) & (qrels["image_id"] == image_id)).any())
 
     def has_name(self, name: str) -> bool:
-        """Returns whether an image has this id or file name."""
+        """Return whether an image has this id or file name."""
         return name in self._image_ids or any(_normalize(name) in names for names in self._ids_by_name)
 
     def _find_image(self, column: str, cell: str) -> str:
@@ -100,7 +100,7 @@ def _normalize(name: str) -> str:
 
 
 def sample_rows(qrels: pd.DataFrame, sample: int) -> RowIndices:
-    """Returns the positions of a sample in which every query has one judgment before any query has two.
+    """Return the positions of a sample in which every query has one judgment before any query has two.
 
     Queries are ordered by their hashes, and so are the images of one query. A judgment's place does not depend on
     other queries' judgments: the sample is stable when these change.
@@ -126,7 +126,7 @@ def sample_rows(qrels: pd.DataFrame, sample: int) -> RowIndices:
 
 
 def _category_hashes(column: pd.Series) -> tuple[Hashes, RowIndices]:
-    """Returns a hash per category, 0 for unused ones, and the codes that are used."""
+    """Return a hash per category, 0 for unused ones, and the codes that are used."""
     names = column.cat.categories.to_list()
     used = np.flatnonzero(np.bincount(codes_of(column), minlength=len(names)))
     hashes = np.zeros(len(names), dtype=np.uint64)

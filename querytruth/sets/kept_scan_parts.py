@@ -42,7 +42,7 @@ class KeptScanJob:
 def plan_kept_jobs(
     jobs: Sequence[scan_parts.ScanPartJob], folder: BucketFolder, stored: Sequence[KeptObject]
 ) -> list[KeptScanJob]:
-    """Returns the jobs with what is `stored` in the folder, the newest first, that may have their rows."""
+    """Return the jobs with what is `stored` in the folder, the newest first, that may have their rows."""
     by_label: dict[str, list[KeptObject]] = {}
     for one in stored:
         by_label.setdefault(one.label, []).append(one)
@@ -74,7 +74,7 @@ def scan_kept_part(
 
 
 def check_is_here(location: str) -> None:
-    """Raises UserError where a local file or folder is not on this machine."""
+    """Raise UserError where a local file or folder is not on this machine."""
     if not is_url(location) and not Path(location).exists():
         reason = "is not on this machine, which does a part of the build"
         raise UserError(_STAGE, location, reason, "put the images into a bucket, or where all workers see them")
@@ -83,7 +83,7 @@ def check_is_here(location: str) -> None:
 def _fetch_earlier(
     objects: KeptObjects, earlier: Sequence[KeptObject], job: scan_parts.ScanPartJob
 ) -> KeptObject | None:
-    """Puts the earlier part beside the job's own, and returns it where it is that of the same name; otherwise those of
+    """Put the earlier part beside the job's own, and returns it where it is that of the same name; otherwise those of
     other names that share its items."""
     for one in earlier:
         path = job.folder / f"{one.label}.{_KIND}"
@@ -95,7 +95,7 @@ def _fetch_earlier(
 def store_local_parts(
     objects: KeptObjects, jobs: Sequence[scan_parts.ScanPartJob], stored: Sequence[KeptObject]
 ) -> list[KeptObject]:
-    """Stores the parts that an earlier build left on this machine and the bucket has none of, and returns them."""
+    """Store the parts that an earlier build left on this machine and the bucket has none of, and returns them."""
     known = {one.label for one in stored}
     new = [job for job in jobs if job.path.stem not in known and read_checked(job.path, ["item"]) is not None]
     return list(map_at_once(lambda job: objects.store(job.path, _KIND, job.path.stem), new))
@@ -104,7 +104,7 @@ def store_local_parts(
 def fetch_scanned_parts(
     objects: KeptObjects, jobs: Sequence[scan_parts.ScanPartJob], kept: Sequence[KeptObject]
 ) -> list[scan_parts.ScanPartJob]:
-    """Puts each job's part into its file; files that have its bytes already stay. Returns the jobs whose part is gone,
+    """Put each job's part into its file; files that have its bytes already stay. Returns the jobs whose part is gone,
     damaged or of another build. Raises UserError and OSError."""
     pairs = list(zip(jobs, kept, strict=True))
     with open_transfer_bar("read parts", sum(one.size for one in kept)) as advance:
@@ -125,7 +125,7 @@ def _has_items(job: scan_parts.ScanPartJob) -> bool:
 
 
 def count_kept_rows(jobs: Sequence[scan_parts.ScanPartJob], folder: BucketFolder) -> int:
-    """Counts the items of the jobs that have a reusable row in the bucket; nothing is kept here. Raises UserError."""
+    """Count the items of the jobs that have a reusable row in the bucket; nothing is kept here. Raises UserError."""
     objects = KeptObjects(folder)
     planned = plan_kept_jobs(jobs, folder, objects.list_kept())
 

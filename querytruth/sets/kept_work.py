@@ -43,12 +43,12 @@ class KeptObject(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The folder in its name; "" where there is none."""
+        """Return the folder in its name; "" where there is none."""
         return self.name.rpartition("/")[0]
 
     @property
     def sha256(self) -> str:
-        """The digest that its bytes must have."""
+        """Return the digest that its bytes must have."""
         return self.name.rpartition("/")[2].partition(".")[0]
 
 
@@ -56,19 +56,19 @@ class KeptObjects(BucketObjects):
     """The objects below a folder of a bucket that are named by their bytes."""
 
     def list_kept(self) -> list[KeptObject]:
-        """Returns all objects with a name of this form, the newest first. Raises UserError."""
+        """Return all objects with a name of this form, the newest first. Raises UserError."""
         found = (KeptObject(name, *listed) for name, listed in self.list_objects().items() if _NAME.fullmatch(name))
         return sorted(found, key=lambda one: (-one.stored_at, one.name))
 
     def store(self, path: Path, kind: str, label: str = "") -> KeptObject:
-        """Stores a file. Raises UserError and OSError."""
+        """Store a file. Raises UserError and OSError."""
         sha256, size = file_sha256(path)
         name = f"{label}/{sha256}.{kind}".lstrip("/")
         self.put_file(name, path)
         return KeptObject(name, size, time.time())
 
     def read_kept(self, kept: KeptObject, max_bytes: int) -> bytes | None:
-        """Returns an object's bytes; None where it is gone, is too large or has other bytes. Raises UserError."""
+        """Return an object's bytes; None where it is gone, is too large or has other bytes. Raises UserError."""
         try:
             stored = self.read_one(kept.name, max_bytes)
         except ObjectTooLargeError:
@@ -76,7 +76,7 @@ class KeptObjects(BucketObjects):
         return stored.data if stored and hashlib.sha256(stored.data).hexdigest() == kept.sha256 else None
 
     def fetch(self, kept: KeptObject, path: Path, max_bytes: int, is_sound: Callable[[Path], bool]) -> bool:
-        """Puts an object's bytes into a file, in one step, and creates its folder; False where the object is gone, is
+        """Put an object's bytes into a file, in one step, and creates its folder; False where the object is gone, is
         too large, has other bytes, or is not sound: then there is no file. Raises UserError and OSError."""
         try:
             is_whole = self.fetch_file(kept.name, path, kept.sha256, max_bytes)[1]
@@ -88,7 +88,7 @@ class KeptObjects(BucketObjects):
         return is_whole
 
     def remove_superseded(self, objects: Sequence[KeptObject]) -> None:
-        """Removes those of the objects that no build under way can need. Raises UserError."""
+        """Remove those of the objects that no build under way can need. Raises UserError."""
         old = [one.name for one in objects if one.stored_at < time.time() - _ABANDONED]
         if old:
             self.remove(old)
@@ -111,12 +111,12 @@ class ImagePack(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of bytes."""
+        """Return the number of bytes."""
         return self.images[-1].start + self.images[-1].size if self.images else 0
 
 
 def store_pack(objects: KeptObjects, folder: Path, paths: Sequence[str], place: Path) -> ImagePack:
-    """Stores the images at these paths below a folder as one pack; its files are written in `place`. Raises UserError
+    """Store the images at these paths below a folder as one pack; its files are written in `place`. Raises UserError
     and OSError."""
     images, start = list[PackedImage](), 0
     with (place / _PACK).open("wb") as pack:
@@ -132,7 +132,7 @@ def store_pack(objects: KeptObjects, folder: Path, paths: Sequence[str], place: 
 
 
 def read_packs(objects: KeptObjects) -> tuple[list[ImagePack], list[KeptObject]]:
-    """Returns the packs that have a list, the newest first, except where it is damaged or does not fit; and the packs
+    """Return the packs that have a list, the newest first, except where it is damaged or does not fit; and the packs
     without a list. Raises UserError."""
     stored = objects.list_kept()
     packs = {one.sha256: one for one in stored if one.name.endswith(f".{_PACK}")}
@@ -154,7 +154,7 @@ def _parse_list(data: bytes, pack: KeptObject) -> ImagePack | None:
 
 
 def choose_packs(packs: Iterable[ImagePack], paths: Iterable[str]) -> list[ImagePack]:
-    """Returns for each path the first pack that has it, as packs of these images alone."""
+    """Return for each path the first pack that has it, as packs of these images alone."""
     wanted, chosen = set(paths), []
     for pack in packs:
         if images := tuple(one for one in pack.images if one.path in wanted):
@@ -166,7 +166,7 @@ def choose_packs(packs: Iterable[ImagePack], paths: Iterable[str]) -> list[Image
 def unpack_images(
     objects: KeptObjects, pack: ImagePack, folder: Path, size: int, mode: str
 ) -> Iterator[tuple[str, str]]:
-    """Writes the images of a pack below a folder, and yields path and digest of each; not those whose bytes are damaged
+    """Write the images of a pack below a folder, and yields path and digest of each; not those whose bytes are damaged
     or no rendering of this size and mode. What lies between them is read, too. Raises UserError and OSError."""
     first = pack.images[0].start
     with tempfile.TemporaryFile(prefix="querytruth-") as file:

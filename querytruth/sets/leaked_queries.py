@@ -22,7 +22,7 @@ _HALF = 0.5  # of the relevant images: from there on what a system knows decides
 def classify_queries(
     queries: pd.DataFrame, qrels: pd.DataFrame, image_ids: set[str], query_ids: set[str], unseen: set[str]
 ) -> pd.DataFrame:
-    """Returns query_id, overlap, images_shared (a share of the relevant ones) and by_text, in the queries' order.
+    """Return query_id, overlap, images_shared (a share of the relevant ones) and by_text, in the queries' order.
     `image_ids` and `query_ids` are those that have a pair; `unseen`: images that could have one that nothing finds.
 
     A query is `leaked` by its text or by half of its relevant images, `partly_leaked` by fewer, `unknown` where none is
@@ -50,12 +50,12 @@ class _OverlapRecord(msgspec.Struct):
 
 
 def overlap_folder(version: Path) -> Path:
-    """Returns the folder of the result for a version; it may be missing. Raises UserError where it is a link."""
+    """Return the folder of the result for a version; it may be missing. Raises UserError where it is a link."""
     return contained_path(version.parent, f"{_FOLDER}/{version.name}", _STAGE)
 
 
 def read_overlap(version: Path, content_digest: str, query_ids: pd.Series) -> pd.Series | None:
-    """Returns the overlap by query id (as `classify_queries` has it); None where nothing was compared, or another
+    """Return the overlap by query id (as `classify_queries` has it); None where nothing was compared, or another
     content. Raises UserError for a damaged file."""
     import pandas as pd
 
@@ -68,7 +68,7 @@ def read_overlap(version: Path, content_digest: str, query_ids: pd.Series) -> pd
 
 
 def describe_overlap(version: Path, content_digest: str) -> list[str]:
-    """Returns the warning that queries of the version are leaked, for where a set is shown; empty where none is. Raises
+    """Return the warning that queries of the version are leaked, for where a set is shown; empty where none is. Raises
     UserError for a damaged file."""
     record = _read_record(version, content_digest)
     if record is None or not (count := len(record.queries_by_overlap.get("leaked", ()))):
@@ -79,7 +79,7 @@ def describe_overlap(version: Path, content_digest: str) -> list[str]:
 
 
 def _read_record(version: Path, content_digest: str) -> _OverlapRecord | None:
-    """Returns the result for this content, or None. Raises UserError for a damaged file."""
+    """Return the result for this content, or None. Raises UserError for a damaged file."""
     file = contained_path(version.parent, f"{_FOLDER}/{version.name}/{OVERLAP_FILE}", _STAGE)
     if not file.is_file():
         return None

@@ -56,7 +56,7 @@ class LedgerStage:
 def rejection_rows(
     items: Sequence[str], bucket: str | Sequence[str] | AnyArray, reason: str | Sequence[str] | AnyArray, **columns: Any
 ) -> pd.DataFrame:
-    """Returns the ledger's rows of items that a stage did not accept. `bucket`, `reason` and the further `columns`
+    """Return the ledger's rows of items that a stage did not accept. `bucket`, `reason` and the further `columns`
     (fields of `Rejection`) are one value for all items or one for each."""
     given = {"bucket": bucket, "reason": reason, **columns}
     once = {name: pd.Categorical([value]).repeat(len(items)) for name, value in given.items() if isinstance(value, str)}
@@ -64,12 +64,12 @@ def rejection_rows(
 
 
 def rejection_table(rejections: Iterable[Rejection]) -> pd.DataFrame:
-    """Returns the ledger's rows of these rejections."""
+    """Return the ledger's rows of these rejections."""
     return pd.DataFrame(rejections, columns=Rejection._fields)
 
 
 def _join_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Returns the rows of a stage, sorted by item and reason. A column without a value is left out: of ten million
+    """Return the rows of a stage, sorted by item and reason. A column without a value is left out: of ten million
     images that were not selected the ledger says nothing but that."""
     if not frames:
         return pd.DataFrame(
@@ -83,7 +83,7 @@ def _join_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _join_columns(frames: Sequence[pd.DataFrame]) -> dict[str, Any]:
-    """Returns the columns of the ledger that a frame has, all frames one below the other: codes as categories, numbers
+    """Return the columns of the ledger that a frame has, all frames one below the other: codes as categories, numbers
     as floats, and texts in Arrow, which are not copied."""
     columns: dict[str, Any] = {}
     for name, of_type in zip(LEDGER_SCHEMA.names, LEDGER_SCHEMA.types, strict=True):
@@ -100,7 +100,7 @@ def _join_columns(frames: Sequence[pd.DataFrame]) -> dict[str, Any]:
 
 
 def describe_rejection(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the columns of a ledger's row (`Rejection`) beside its reason and text, as phrases. Missing
+    """Return the columns of a ledger's row (`Rejection`) beside its reason and text, as phrases. Missing
     values are None, "" or NaN."""
     known = {str(name): value for name, value in row.items() if value not in (None, "") and value == value}
     parts = [f"result {known['rank']:.0f} of {known['text']}"] if known.keys() >= {"rank", "text"} else []
@@ -142,7 +142,7 @@ class Ledger:
         self._frames.append(rows)
 
     def rows(self) -> pd.DataFrame:
-        """Returns the ledger table: stages in order, items sorted within a stage."""
+        """Return the ledger table: stages in order, items sorted within a stage."""
         frames = [frame for frame in self._frames if len(frame)]
         if not frames:
             return empty_frame("ledger")
@@ -157,5 +157,5 @@ class Ledger:
         return pd.DataFrame({name: rows[name] for name in LEDGER_SCHEMA.names}, copy=False)
 
     def funnel(self) -> list[FunnelStage]:
-        """Returns the stages as the manifest stores them."""
+        """Return the stages as the manifest stores them."""
         return [cast(FunnelStage, asdict(stage)) for stage in self.stages]

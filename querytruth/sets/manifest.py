@@ -218,27 +218,27 @@ class Provenance:
         )
 
     def as_dict(self) -> ProvenanceLists:
-        """Returns the four lists as the manifest stores them."""
+        """Return the four lists as the manifest stores them."""
         return {"inputs": self.inputs, "models": self.models, "prompts": self.prompts, "thresholds": self.thresholds}
 
     @classmethod
     def from_dict(cls, lists: ProvenanceLists) -> Provenance:
-        """Returns the provenance that a manifest or the summary of a stage stores."""
+        """Return the provenance that a manifest or the summary of a stage stores."""
         return cls(lists["inputs"], lists["models"], lists["prompts"], lists["thresholds"])
 
 
 def describe_model(role: str, identity: ModelIdentity) -> Model:
-    """Returns the record of a model or a search in a role."""
+    """Return the record of a model or a search in a role."""
     return {"role": role, "name": identity.name, "revision": identity.revision, "parameters": identity.parameters}
 
 
 def describe_threshold(name: str, passes: Direction, value: Number) -> Threshold:
-    """Returns the record of a threshold, named as the definition's key."""
+    """Return the record of a threshold, named as the definition's key."""
     return {"name": name, "passes": passes, "value": value, "inclusive": passes in ("at least", "at most")}
 
 
 def describe_input_set(manifest: Manifest) -> Input:
-    """Returns the record of a published set that a build reads."""
+    """Return the record of a published set that a build reads."""
     counts = {"images": manifest["counts"]["images"], "queries": manifest["counts"]["queries"]}
     counts = {kind: count for kind, count in counts.items() if count}  # a gallery has no queries
     name = f"{manifest['name']}/v{manifest['version']}"
@@ -246,12 +246,12 @@ def describe_input_set(manifest: Manifest) -> Input:
 
 
 def pluralize_kind(kind: str) -> str:
-    """Returns the plural of a kind."""
+    """Return the plural of a kind."""
     return _PLURALS.get(kind, f"{kind}s")
 
 
 def tabulate_funnel(funnel: Iterable[FunnelStage]) -> list[list[Any]]:
-    """Returns the stages of a manifest as rows of FUNNEL_COLUMNS for display, with the most frequent reasons first."""
+    """Return the stages of a manifest as rows of FUNNEL_COLUMNS for display, with the most frequent reasons first."""
     rows = []
     for stage in funnel:
         dropped_by_reason = {**stage["rejected"], **stage["quarantined"], **stage["pending"]}
@@ -263,12 +263,12 @@ def tabulate_funnel(funnel: Iterable[FunnelStage]) -> list[list[Any]]:
 
 
 def manifest_digest(manifest: Mapping[str, object]) -> str:
-    """Returns the sha256 of the manifest without its own digest; it detects damage to the manifest file."""
+    """Return the sha256 of the manifest without its own digest; it detects damage to the manifest file."""
     return hashlib.sha256(canonical_json({k: v for k, v in manifest.items() if k != "manifest_digest"})).hexdigest()
 
 
 def strip_folders(value: Any) -> Any:
-    """Returns the value with each absolute path or URL replaced by its last part."""
+    """Return the value with each absolute path or URL replaced by its last part."""
     if isinstance(value, dict):
         return {
             # The name and version of a set, wherever it is stored.
@@ -282,7 +282,7 @@ def strip_folders(value: Any) -> Any:
 
 
 def make_private(manifest: Manifest) -> tuple[Manifest, bytes]:
-    """Returns the manifest without the host and the folders of the build, and as bytes."""
+    """Return the manifest without the host and the folders of the build, and as bytes."""
     envelope = {key: strip_folders(value) for key, value in manifest["envelope"].items() if key != "host"}
     private = cast(Manifest, {**manifest, "envelope": envelope})
     private["manifest_digest"] = manifest_digest(private)
@@ -290,7 +290,7 @@ def make_private(manifest: Manifest) -> tuple[Manifest, bytes]:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Reads a version's manifest. Raises UserError with file and key, and where the manifest is damaged."""
+    """Read a version's manifest. Raises UserError with file and key, and where the manifest is damaged."""
     data, file = read_manifest_bytes(path), path / "manifest.json"
     manifest = parse_manifest(data, file)
     if not is_undamaged_manifest(data):
@@ -299,7 +299,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def read_manifest_bytes(path: Path) -> bytes:
-    """Returns the bytes of a version's manifest. Raises UserError where it is no regular file, or is too large."""
+    """Return the bytes of a version's manifest. Raises UserError where it is no regular file, or is too large."""
     file = contained_file(path, "manifest.json", _STAGE)
     try:
         return read_regular(file, MAX_MANIFEST_BYTES)
@@ -308,7 +308,7 @@ def read_manifest_bytes(path: Path) -> bytes:
 
 
 def parse_manifest(data: bytes, file: Path) -> Manifest:
-    """Returns the manifest in these bytes; `file` is for messages. Raises UserError with file and key. Its digest is
+    """Return the manifest in these bytes; `file` is for messages. Raises UserError with file and key. Its digest is
     not checked."""
     try:
         manifest = parse_bounded_json(data)
@@ -325,7 +325,7 @@ def parse_manifest(data: bytes, file: Path) -> Manifest:
 
 
 def is_undamaged_manifest(data: bytes) -> bool:
-    """Whether the digest in the bytes of a manifest is that of all its other keys."""
+    """Return whether the digest in the bytes of a manifest is that of all its other keys."""
     manifest = json.loads(data)
     return bool(manifest["manifest_digest"] == manifest_digest(manifest))
 

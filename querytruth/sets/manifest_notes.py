@@ -298,7 +298,7 @@ _LEAST_SHOWN = 0.001  # of a truth: nobody's answers show that less of it is wro
 
 
 def describe_certificate(certificate: Mapping[str, Any], language: str = "en") -> str:
-    """Returns what holds of a truth, and what more judgments would give, in a language of CERTIFICATE_TEXTS."""
+    """Return what holds of a truth, and what more judgments would give, in a language of CERTIFICATE_TEXTS."""
     texts = CERTIFICATE_TEXTS[language]
     parts = ["sure" if certificate["judged_again"] else "if_right", "recall", "wrong"]
     if certificate["outside_per_query_at_most"] is not None:

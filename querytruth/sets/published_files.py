@@ -39,12 +39,12 @@ _image_roots: ContextVar[Sequence[str]] = ContextVar("image_roots", default=())
 
 
 def notice_folder(version: Path) -> Path:
-    """Returns the folder of what a version would notice; it may be missing. Raises UserError where it is a link."""
+    """Return the folder of what a version would notice; it may be missing. Raises UserError where it is a link."""
     return safe_paths.contained_path(version.parent, f"notice/{version.name}", _STAGE)
 
 
 def describe_notice(version: Path, content_digest: str) -> list[str]:
-    """Returns the line on what the version would notice, for where it is shown; empty where that is not measured, or of
+    """Return the line on what the version would notice, for where it is shown; empty where that is not measured, or of
     another content. Raises UserError for a damaged file."""
     file = notice_folder(version) / NOTICE_FILE
     if not file.is_file():
@@ -58,7 +58,7 @@ def describe_notice(version: Path, content_digest: str) -> list[str]:
 
 
 def newest_version(folder: Path) -> int | None:
-    """Returns the highest number of a complete version in a set's folder; None where there is none."""
+    """Return the highest number of a complete version in a set's folder; None where there is none."""
     if not folder.is_dir():
         return None
     complete = [path.parent.name for path in folder.glob("*/manifest.json") if path.is_file()]
@@ -66,14 +66,14 @@ def newest_version(folder: Path) -> int | None:
 
 
 def read_latest(folder: Path) -> int | None:
-    """Returns the version that the file `latest` names."""
+    """Return the version that the file `latest` names."""
     file = folder / "latest"
     name = file.read_bytes()[:64].decode("ascii", "replace").strip() if file.is_file() else ""
     return int(found[1]) if (found := _NAMED.fullmatch(name)) else None
 
 
 def find_lost_versions(folder: Path) -> dict[int, list[str]]:
-    """Returns the versions after the newest of the set at `folder` that are gone, each with the files that name it."""
+    """Return the versions after the newest of the set at `folder` that are gone, each with the files that name it."""
     newest = newest_version(folder) or 0
     found: dict[int, list[str]] = {}
     if (latest := read_latest(folder)) is not None and latest > newest:
@@ -86,14 +86,14 @@ def find_lost_versions(folder: Path) -> dict[int, list[str]]:
 
 
 def describe_lost_versions(folder: Path) -> Iterator[str]:
-    """Yields a line per lost version."""
+    """Yield a line per lost version."""
     for number, names in find_lost_versions(folder).items():
         is_folder = (folder / f"v{number}").is_dir()
         yield f"v{number} {'has no manifest' if is_folder else 'is not there'}, though {' and '.join(names)} name it"
 
 
 def check_no_version_is_lost(folder: Path, stage: str, *, accept_loss: bool | None) -> list[str]:
-    """Returns a line per lost version. Raises UserError where there is one, unless it is accepted; None: it cannot
+    """Return a line per lost version. Raises UserError where there is one, unless it is accepted; None: it cannot
     be."""
     losses = list(describe_lost_versions(folder))
     if losses and not accept_loss:
@@ -114,12 +114,12 @@ class PublishedFile:
 
 
 def list_published_files(manifest: Manifest) -> list[PublishedFile]:
-    """Returns the files that a manifest lists itself: all but the images. Raises UserError for an impossible one."""
+    """Return the files that a manifest lists itself: all but the images. Raises UserError for an impossible one."""
     return [_checked(row, "manifest.json") for row in manifest["files"]]
 
 
 def read_published_images(checksums: Path) -> Iterator[PublishedFile]:
-    """Yields the images that a version's `images/checksums.parquet` lists. Raises UserError for an impossible one, and
+    """Yield the images that a version's `images/checksums.parquet` lists. Raises UserError for an impossible one, and
     where the list cannot be read."""
     import pyarrow as pa  # which a command that reads a manifest alone does not need
 
@@ -147,14 +147,14 @@ def _impossible(source: str, path: object) -> UserError:
 
 
 def record_own_version(version: Path) -> None:
-    """Records that this user published the version at this path. Raises OSError."""
+    """Record that this user published the version at this path. Raises OSError."""
     record = _record_of(version)
     record.parent.mkdir(parents=True, exist_ok=True)
     record.touch()
 
 
 def is_own_version(version: Path) -> bool:
-    """Whether this user published the version at this path on this machine, and its manifest is unchanged."""
+    """Return whether this user published the version at this path on this machine, and its manifest is unchanged."""
     with suppress(OSError, RuntimeError):  # RuntimeError: no home folder
         return _record_of(version).is_file()
     return False
@@ -177,12 +177,12 @@ def image_roots(roots: Sequence[str]) -> Iterator[None]:
 
 
 def list_image_roots() -> list[str]:
-    """Returns the folders and URLs that are allowed now."""
+    """Return the folders and URLs that are allowed now."""
     return list(_image_roots.get())
 
 
 def is_allowed_image_path(path: str, *, is_own: bool) -> bool:
-    """Whether an image of a set may be read at an absolute path or a URL; `is_own`: of a set of this user."""
+    """Return whether an image of a set may be read at an absolute path or a URL; `is_own`: of a set of this user."""
     if is_url(path) and (not is_allowed_url(path) or "/../" in path):
         return False
     return is_own or any(_is_below(path, root) for root in _image_roots.get())
@@ -195,7 +195,7 @@ def _is_below(path: str, root: str) -> bool:
 
 
 def find_leftovers(folder: Path, older_than: float) -> list[Path]:
-    """Returns the leftovers that were last changed before `older_than` (seconds since 1970), sorted. Nothing in a
+    """Return the leftovers that were last changed before `older_than` (seconds since 1970), sorted. Nothing in a
     version and no decision, reply or rendered image is one."""
     files = [path for path in _walk(folder) if path.lstat().st_mtime < older_than]
     inside = {path: path.relative_to(folder).parts for path in files}

@@ -71,7 +71,7 @@ _LATIN_LETTERS = {
 
 
 def group_equivalent_queries(queries: pd.DataFrame) -> dict[str, tuple[str, ...]]:
-    """Returns per query id the ids of all queries that ask the same, itself included: Chinese first, then by length of
+    """Return per query id the ids of all queries that ask the same, itself included: Chinese first, then by length of
     text and by id."""
     members: dict[Meaning, list[tuple[bool, int, str]]] = {}
     columns = [queries[name].tolist() for name in ("query_id", "text", "language")]
@@ -82,7 +82,7 @@ def group_equivalent_queries(queries: pd.DataFrame) -> dict[str, tuple[str, ...]
 
 
 def list_meanings(queries: pd.DataFrame) -> list[Meaning]:
-    """Returns per query what it asks for, equal for equivalent queries: a kind (`labels`, `family`, `caption`,
+    """Return per query what it asks for, equal for equivalent queries: a kind (`labels`, `family`, `caption`,
     `object`, or `query` for one without equivalents) and what is asked for."""
     return list(_iterate_meanings(queries))
 
@@ -105,7 +105,7 @@ def _iterate_meanings(queries: pd.DataFrame) -> Iterator[Meaning]:
 
 
 def is_broken(text: str) -> bool:
-    """Returns whether a text was read in a wrong encoding, or holds escapes in place of characters."""
+    """Return whether a text was read in a wrong encoding, or holds escapes in place of characters."""
     if text.isascii():
         return bool(_ESCAPED.search(text))
     if _ESCAPED.search(text) or any(map(_is_never_text, text)):
@@ -125,7 +125,7 @@ def _is_never_text(char: str) -> bool:
 
 
 def _is_misread_utf8(text: str, encoding: str) -> bool:
-    """Whether most of the text's bytes in an encoding are characters of UTF-8; lost bytes are allowed for."""
+    """Return whether most of the text's bytes in an encoding are characters of UTF-8; lost bytes are allowed for."""
     runs = _high_runs(text, encoding)
     fewest = _FEWEST_WESTERN if encoding in _WESTERN else _FEWEST_EASTERN
     total = sum(len(run) for run in runs)
@@ -140,7 +140,7 @@ def _is_misread_utf8(text: str, encoding: str) -> bool:
 
 
 def _is_misread_chinese(text: str) -> bool:
-    """Whether Chinese was read as a Western encoding, or GBK as Big5 and the reverse."""
+    """Return whether Chinese was read as a Western encoding, or GBK as Big5 and the reverse."""
     if not _HAN.search(text):
         return not _has_natural_words(text) and any(_is_chinese_in(text, encoding) for encoding in _WESTERN)
     for wrong, right in (("gb18030", "big5"), ("big5", "gb18030")):
@@ -163,15 +163,15 @@ def _is_chinese_in(text: str, encoding: str) -> bool:
 
 
 def _has_natural_words(text: str) -> bool:
-    """Whether most words with letters beyond ASCII are of letters alone, in lower case, capitals, or with one capital:
-    bytes of Chinese give signs and capitals in the middle of words."""
+    """Return whether most words with letters beyond ASCII are of letters alone, in lower case, capitals, or with one
+    capital: bytes of Chinese give signs and capitals in the middle of words."""
     words = [word for word in _SPLIT.split(text) if word and not word.isascii()]
     natural = [word for word in words if word.isalpha() and (word.islower() or word.istitle() or word.isupper())]
     return bool(words) and 2 * len(natural) >= len(words)
 
 
 def _mixes_scripts(text: str) -> bool:
-    """Whether a word has letters of three alphabets, as bytes of GBK give where they are read as UTF-8."""
+    """Return whether a word has letters of three alphabets, as bytes of GBK give where they are read as UTF-8."""
     return any(len(_alphabets(word)) >= 3 for word in _SPLIT.split(text) if not word.isascii())
 
 
@@ -181,7 +181,7 @@ def _alphabets(word: str) -> set[str]:
 
 
 def _high_runs(text: str, encoding: str) -> list[bytes]:
-    """Returns the runs of bytes beyond ASCII that the text has in an encoding; [] where it cannot have come from it."""
+    """Return the runs of bytes beyond ASCII that the text has in an encoding; [] where it cannot have come from it."""
     return _HIGH_BYTES.findall(_encode(text, encoding)) if _encode(text, encoding) else []
 
 
@@ -196,7 +196,7 @@ def _encode(text: str, encoding: str) -> bytes:
 
 
 def _share_of_common(text: str) -> float:
-    """Returns the share of common characters among those beyond ASCII; 0 for none."""
+    """Return the share of common characters among those beyond ASCII; 0 for none."""
     others = [char for char in text if ord(char) > 0x7F]
     return sum(_is_common(char) for char in others) / len(others) if others else 0.0
 
@@ -211,7 +211,7 @@ def _is_common(char: str) -> bool:
 
 
 def find_text_residue(text: str) -> str | None:
-    """Returns the first kind of residue that the text has, None for a clean text."""
+    """Return the first kind of residue that the text has, None for a clean text."""
     words = text.split()
     has_tags = any(sign in text for sign in ":/_")
     tagged = sum(_TAGGED.fullmatch(word) is not None for word in words) if has_tags else 0
@@ -230,24 +230,24 @@ def find_text_residue(text: str) -> str | None:
 
 
 def is_empty_value(text: str) -> bool:
-    """Returns whether a text says nothing: no letter or digit, or what a language or tool writes for no value."""
+    """Return whether a text says nothing: no letter or digit, or what a language or tool writes for no value."""
     plain = _NOT_A_LETTER.sub("", unicodedata.normalize("NFKC", text)).casefold()
     return not plain or plain in _EMPTY_WORDS or bool(_SPREADSHEET_ERROR.fullmatch(text))
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text is what an analytics service writes where nobody typed a query: a word in brackets."""
+    """Return whether a text is what an analytics service writes where nobody typed a query: a word in brackets."""
     word = text.casefold().strip()
     return word[:1] in "([<（" and word[-1:] in ")]>）" and _NOT_A_LETTER.sub("", word) in _EMPTY_WORDS | _PLACEHOLDERS
 
 
 def is_total(text: str) -> bool:
-    """Whether a text is what services and spreadsheets write beside the sum of all rows."""
+    """Return whether a text is what services and spreadsheets write beside the sum of all rows."""
     return _NOT_A_LETTER.sub("", text.casefold()) in _TOTALS
 
 
 def _cut_up(words: list[str]) -> bool:
-    """Whether the text is Chinese with spaces between the words, as a tokenizer writes it."""
+    """Return whether the text is Chinese with spaces between the words, as a tokenizer writes it."""
     if len(words) < 4:
         return False
     chinese = len(_HAN_LETTER.findall(" ".join(words)))
@@ -255,18 +255,18 @@ def _cut_up(words: list[str]) -> bool:
 
 
 def join_spellings(name: str) -> str:
-    """Returns the one spelling of what is the same text: composed, without characters of no width, single blanks."""
+    """Return the one spelling of what is the same text: composed, without characters of no width, single blanks."""
     return " ".join(unicodedata.normalize("NFC", _NO_WIDTH.sub("", name)).split())
 
 
 def simplify_name(name: str) -> str:
-    """Returns what names of things are compared by: case, hyphens, articles and the plural's s make no difference."""
+    """Return what names of things are compared by: case, hyphens, articles and the plural's s make no difference."""
     words = [word for word in re.split(r"[\s\-_]+", join_spellings(name).casefold()) if word not in ("a", "an", "the")]
     return " ".join(word.removesuffix("s") if len(word) > 3 else word for word in words)
 
 
 def find_joined_names(names: Iterable[str]) -> dict[str, str]:
-    """Returns the joined spelling of each name that is the same text as another one; the other names stay as they
+    """Return the joined spelling of each name that is the same text as another one; the other names stay as they
     are."""
     by_text: dict[str, set[str]] = {}
     for name in names:
@@ -275,7 +275,7 @@ def find_joined_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def find_alike_names(names: Iterable[str]) -> tuple[str, str] | None:
-    """Returns the first two names, in order, that look the same and are different texts; None where there are none."""
+    """Return the first two names, in order, that look the same and are different texts; None where there are none."""
     first: dict[str, str] = {}
     for name in sorted(set(names)):
         shape = _shape(name)
@@ -291,7 +291,7 @@ def _shape(name: str) -> str:
 
 
 def describe_code_points(name: str, other: str) -> str:
-    """Returns the characters of `name` that `other` does not have, or all of them, as U+0441 CYRILLIC SMALL LETTER
+    """Return the characters of `name` that `other` does not have, or all of them, as U+0441 CYRILLIC SMALL LETTER
     ES."""
     characters = [one for one in dict.fromkeys(name) if one not in other] or list(dict.fromkeys(name))
     return ", ".join(f"U+{ord(one):04X} {unicodedata.name(one, 'without a name')}" for one in characters[:3])

@@ -37,7 +37,7 @@ REVIEW_CSV_STAGE = "read review CSV"
 
 
 def write_review_csv(export: ReviewExport, path: Path, version_folder: Path | None = None) -> None:
-    """Writes a review table. With `version_folder`, its rows link the images (of a query: its first example) that the
+    """Write a review table. With `version_folder`, its rows link the images (of a query: its first example) that the
     version has there. Raises UserError for a cell with a NUL character."""
     table = _refuse_nul(export, path)
     if version_folder is not None:
@@ -47,7 +47,7 @@ def write_review_csv(export: ReviewExport, path: Path, version_folder: Path | No
 
 
 def write_review_xlsx(export: ReviewExport, path: Path, thumbnails: Sequence[bytes | None]) -> None:
-    """Writes a review table as .xlsx, all cells texts, with a JPEG or nothing for each row. Raises UserError for a cell
+    """Write a review table as .xlsx, all cells texts, with a JPEG or nothing for each row. Raises UserError for a cell
     with a NUL character."""
     table = _refuse_nul(export, path).map(escape_formula).assign(**{name_export(export): ""})
     rows = [[LINK_COLUMN, *table.columns], *(["", *row] for row in table.itertuples(index=False))]
@@ -55,7 +55,7 @@ def write_review_xlsx(export: ReviewExport, path: Path, thumbnails: Sequence[byt
 
 
 def name_export(export: ReviewExport) -> str:
-    """Returns the name of the last column of a table, which says of what export the table is."""
+    """Return the name of the last column of a table, which says of what export the table is."""
     return f"# querytruth export {export.export_id} {export.set_name} {export.view} {export.sample}"
 
 
@@ -68,7 +68,7 @@ def _refuse_nul(export: ReviewExport, path: Path) -> pd.DataFrame:
 
 
 def _link_images(export: ReviewExport, version_folder: Path, path: Path) -> list[FileLink | str]:
-    """Returns for each row of the table at `path` the link to its image, or an empty text."""
+    """Return for each row of the table at `path` the link to its image, or an empty text."""
     relative = Path(os.path.relpath(version_folder.resolve(), path.parent.resolve())).as_posix()
     shown = export.rows["examples" if export.view == "queries" else "image"]
     rendered = map(_RENDERED_IMAGE.match, shown)
@@ -76,7 +76,7 @@ def _link_images(export: ReviewExport, version_folder: Path, path: Path) -> list
 
 
 def read_review_csv(path: Path, encoding: str | None = "") -> ReviewExport:
-    """Reads a review table with any delimiter and line ends; the index of its rows has the numbers that a spreadsheet
+    """Read a review table with any delimiter and line ends; the index of its rows has the numbers that a spreadsheet
     shows. `encoding` applies where the file has no BOM; without one it is None where the user can give it, '' where
     not; UTF-8 needs neither where the digests of its rows prove it. Raises UserError for a file that is no export."""
     data = _bytes_of(path)
@@ -88,7 +88,7 @@ def read_review_csv(path: Path, encoding: str | None = "") -> ReviewExport:
 
 
 def _read_proved_utf8(path: Path, data: bytes) -> ReviewExport | None:
-    """Returns the table of UTF-8 without its mark, as LibreOffice saves it, where a text that is not ASCII has the
+    """Return the table of UTF-8 without its mark, as LibreOffice saves it, where a text that is not ASCII has the
     digest of its row; else None. GBK that is valid UTF-8 by accident gives other texts, with other digests; that the
     answers alone are valid UTF-8 proves nothing."""
     if data.isascii() or data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
@@ -133,7 +133,7 @@ def _parse_sheet(path: Path) -> ReviewExport:
 
 
 def _read_records(path: Path, records: list[list[str]], header: int) -> ReviewExport:
-    """Returns the table whose columns are named in the record `header`; one of them, or the record before, names the
+    """Return the table whose columns are named in the record `header`; one of them, or the record before, names the
     export."""
     named = records[header - 1 if header else 0][: 1 if header else None] if records else []
     marks = [(place, found) for place, cell in enumerate(named) if (found := _MARK.fullmatch(cell.strip()))]
@@ -154,7 +154,7 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
-    """Decodes by BOM, by `encoding` or as ASCII. UTF-8 is not guessed: a GBK file can be valid UTF-8."""
+    """Decode by BOM, by `encoding` or as ASCII. UTF-8 is not guessed: a GBK file can be valid UTF-8."""
     give_encoding = "give --encoding gb18030 or utf-8"
     save = "save it as CSV UTF-8" + ("" if encoding == "" else f", or {give_encoding}")
     try:
@@ -175,7 +175,7 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
 
 
 def _table(path: Path, records: list[list[str]], first: int, mark: int) -> pd.DataFrame:
-    """Returns all cells as text by column name, which the record `first` has; the column at `mark` is empty. Short rows
+    """Return all cells as text by column name, which the record `first` has; the column at `mark` is empty. Short rows
     are filled up; columns without a name must be empty."""
     header = [cell.strip() for cell in records[first]] if len(records) > first else []
     header = ["" if place == mark else name for place, name in enumerate(header)]
@@ -211,10 +211,10 @@ class ReviewTableOptions:
 
     @property
     def allowed(self) -> list[str]:
-        """Returns the names of what the file may lack."""
+        """Return the names of what the file may lack."""
         return [name for name, is_allowed in asdict(self.allow).items() if is_allowed]
 
     @property
     def is_lenient(self) -> bool:
-        """Whether a file is accepted that differs from its export."""
+        """Return whether a file is accepted that differs from its export."""
         return bool(self.allowed or self.encoding)

@@ -44,17 +44,17 @@ class ReviewExport:
 
     @property
     def key_columns(self) -> list[str]:
-        """The columns that identify a row."""
+        """Return the columns that identify a row."""
         return ["query_id"] if self.view == "queries" else ["query_id", "image_id"]
 
     @property
     def read_only_columns(self) -> list[str]:
-        """The columns that nobody may change."""
+        """Return the columns that nobody may change."""
         return [column for column in self.rows.columns if column not in (*ANSWER_COLUMNS, DIGEST_COLUMN)]
 
     @property
     def decision_choices(self) -> tuple[str, ...]:
-        """The values of the column decision."""
+        """Return the values of the column decision."""
         if self.view == "audit":  # blind: there is nothing to keep
             return tuple(map(str, self.grades))
         return ("keep", "drop", "edit") if self.view == "queries" else ("keep", "drop", *map(str, self.grades))
@@ -81,7 +81,7 @@ class ImportTolerances:
 
 
 def export_queries(tables: Tables, set_name: str, digest: str) -> ReviewExport:
-    """Returns all queries with their numbers of judgments and three example images, the highest grades first."""
+    """Return all queries with their numbers of judgments and three example images, the highest grades first."""
     qrels, ids = tables.qrels, tables.queries["query_id"]
     judged = dict(qrels["query_id"].value_counts())
     relevant = dict(qrels.loc[qrels["relevance"] > 0, "query_id"].value_counts())
@@ -98,7 +98,7 @@ def export_queries(tables: Tables, set_name: str, digest: str) -> ReviewExport:
 def export_judgments(
     tables: Tables, set_name: str, digest: str, sample: int, grades: tuple[int, ...] = DEFAULT_GRADES
 ) -> ReviewExport:
-    """Returns all open candidate judgments, highest scores first, then a sample of judgments, chosen by hash."""
+    """Return all open candidate judgments, highest scores first, then a sample of judgments, chosen by hash."""
     waiting = open_candidate_judgments(tables).assign(relevance="", judged_by="")
     sampled = tables.qrels.iloc[sample_rows(tables.qrels, sample)]
     chosen = pd.concat([waiting.astype("object"), sampled.astype("object")], ignore_index=True)
@@ -115,7 +115,7 @@ def read_filled_table(
     at: str = "",
     additions: JudgmentAdditions | None = None,
 ) -> ReviewImportResult:
-    """Returns the answers of a filled-in table (text cells, rows by their spreadsheet numbers), or the problems found
+    """Return the answers of a filled-in table (text cells, rows by their spreadsheet numbers), or the problems found
     when each cell is compared with the export. The order of rows and columns has no influence. With `additions`, a row
     without a digest adds a judgment."""
     wanted = list(export.rows.columns)
@@ -139,13 +139,13 @@ def read_filled_table(
 
 
 def count_decisions(decisions: list[QueryDecision]) -> dict[str, int]:
-    """Returns the number of decisions by kind."""
+    """Return the number of decisions by kind."""
     kinds = Counter(f"{'judgment' if d.image_id else 'query'} {d.decision}" for d in decisions)
     return dict(sorted(kinds.items()))
 
 
 def describe_import(reading: ReviewImportResult) -> str:
-    """Returns the numbers of decisions as a text: 2 judgment grade, 1 query drop; 1 added."""
+    """Return the numbers of decisions as a text: 2 judgment grade, 1 query drop; 1 added."""
     counted = ", ".join(f"{number} {kind}" for kind, number in count_decisions(reading.decisions).items())
     return f"{counted}; {reading.added_count} added" if reading.added_count else counted
 
@@ -179,7 +179,7 @@ def _matched(
     additions: JudgmentAdditions | None,
     problems: list[str],
 ) -> Iterator[tuple[int, _Row, _Row]]:
-    """Yields number, exported row and edited row of each row that is there; adds problems to `problems`. An added row
+    """Yield number, exported row and edited row of each row that is there; adds problems to `problems`. An added row
     is as if it had been exported, without a digest."""
     exported = {_key(export, row): row for row in list_rows(export.rows)}
     seen: dict[tuple[str, ...], _Row] = {}
@@ -228,7 +228,7 @@ def _changed_cells(export: ReviewExport, number: object, exported: _Row, row: _R
 
 
 def _answer(export: ReviewExport, exported: _Row, row: _Row) -> QueryDecision | None:
-    """Returns the decision of a row, None without one; 2.0 and full-width digits are read as grades."""
+    """Return the decision of a row, None without one; 2.0 and full-width digits are read as grades."""
     new_text, note = row.get("new_text", "").strip(), _one_line_end(row["note"]).strip()
     choice = unicodedata.normalize("NFKC", row["decision"]).strip().casefold()
     choice = re.sub(r"^([0-9])\.0+$", r"\1", choice)
@@ -268,7 +268,7 @@ def _is_damaged(text: str, allowed: str) -> bool:
 
 
 def _one_line_end(text: str) -> str:
-    """Returns the text with LF for the other line ends that tools write within a cell."""
+    """Return the text with LF for the other line ends that tools write within a cell."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -277,7 +277,7 @@ def _key(export: ReviewExport, row: _Row) -> tuple[str, ...]:
 
 
 def build_export(view: str, rows: pd.DataFrame, set_name: str, digest: str, sample: int = 0) -> ReviewExport:
-    """Returns the export of a view's rows, the same for the same rows."""
+    """Return the export of a view's rows, the same for the same rows."""
     export_id = content_id("e", digest, set_name, view, str(sample))
     rows = rows.astype("str").fillna("").reset_index(drop=True)
     digests = [digest_row(export_id, row) for row in list_rows(rows)]
@@ -287,13 +287,13 @@ def build_export(view: str, rows: pd.DataFrame, set_name: str, digest: str, samp
 
 
 def digest_row(export_id: str, row: _Row) -> str:
-    """Returns the digest of an exported row, by which an import finds cells that changed."""
+    """Return the digest of an exported row, by which an import finds cells that changed."""
     text = json.dumps([export_id, *row.values()], ensure_ascii=False)
     return "r_" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _examples(tables: Tables) -> defaultdict[str, list[str]]:
-    """Returns per query the names of three relevant images, highest grades first, without sorting millions of rows."""
+    """Return per query the names of three relevant images, highest grades first, without sorting millions of rows."""
     qrels, names = tables.qrels, _image_names(tables)
     examples: defaultdict[str, list[str]] = defaultdict(list)
     for grade in sorted((grade for grade in qrels["relevance"].unique() if grade > 0), reverse=True):

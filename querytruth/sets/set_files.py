@@ -48,13 +48,13 @@ _RESTORE = "run verify on the set, restore the file"
 
 
 def record_digests(folder: Path, digests: Iterable[tuple[str, str]]) -> None:
-    """Adds (path, sha256) pairs, all or none, and returns when they are on disk. Raises OSError."""
+    """Add (path, sha256) pairs, all or none, and returns when they are on disk. Raises OSError."""
     with open_log(folder / _NAME, wait=True) as handle:
         append_lines(handle, [f"{path} {sha256}" for path, sha256 in digests])
 
 
 def read_recorded_digests(folder: Path) -> dict[str, set[str]]:
-    """Returns the digests of each path in the record, without its damaged lines. Raises OSError."""
+    """Return the digests of each path in the record, without its damaged lines. Raises OSError."""
     recorded = defaultdict[str, set[str]](set)
     try:
         lines, _ = read_lines(folder / _NAME)
@@ -79,12 +79,13 @@ class StoredSet:
 
     @property
     def own_definition(self) -> dict[str, Any]:
-        """The definition of this user's build; empty where the set is from elsewhere: that may name any folder."""
+        """Return the definition of this user's build; empty where the set is from elsewhere: that may name any
+        folder."""
         return (self.manifest["envelope"].get("definition") or {}) if self.is_own else {}
 
 
 def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> StoredSet:
-    """Reads a version's manifest and tables. Tables that are not named, or that an older version lacks, are empty. A
+    """Read a version's manifest and tables. Tables that are not named, or that an older version lacks, are empty. A
     path of an image that leads out of a set from elsewhere becomes null. Raises UserError."""
     tables = {name: empty_frame(name) for name in TABLE_SCHEMAS}
     listed = {file["path"]: file["sha256"] for file in read_manifest(path)["files"]}
@@ -104,7 +105,7 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
 
 
 def _read_ahead(path: Path, digests: dict[str, str]) -> Iterator[tuple[str, pa.Table]]:
-    """Yields each file and its table as they are ready; two workers decode the next ones while the caller looks through
+    """Yield each file and its table as they are ready; two workers decode the next ones while the caller looks through
     this one."""
     left, reads = list(digests.items())[::-1], set[Future[tuple[str, pa.Table]]]()
     with ThreadPoolExecutor(max_workers=2) as readers:
@@ -121,14 +122,14 @@ def _read_table(path: Path, file: str, digest: str) -> tuple[str, pa.Table]:
 
 
 def hold_set(path: Path, tables: Tables) -> StoredSet:
-    """Returns the version whose tables are these, as `read_set` does. Raises UserError where it has no manifest."""
+    """Return the version whose tables are these, as `read_set` does. Raises UserError where it has no manifest."""
     is_own = is_own_version(path)
     tables = replace(tables, images=_without_foreign_paths(tables.images, is_own))
     return StoredSet(path, tables, read_manifest(path), is_own)
 
 
 def read_image_digests(path: Path, manifest: Manifest) -> dict[str, str]:
-    """Returns the sha256 of each image file in the version with this manifest, by its path there; empty where it holds
+    """Return the sha256 of each image file in the version with this manifest, by its path there; empty where it holds
     none. Raises UserError where the list is damaged or cannot be read."""
     listed = {file["path"]: file["sha256"] for file in manifest["files"]}
     if CHECKSUMS not in listed:
@@ -138,7 +139,7 @@ def read_image_digests(path: Path, manifest: Manifest) -> dict[str, str]:
 
 
 def _without_foreign_paths(images: pd.DataFrame, is_own: bool) -> pd.DataFrame:
-    """Returns the images with null for each path that leads out of the set and that nobody allowed. Web addresses stay:
+    """Return the images with null for each path that leads out of the set and that nobody allowed. Web addresses stay:
     nothing opens them."""
     paths = images["path"].dropna()
     foreign = paths[[not _is_image_name(name) and not is_web_url(name) for name in paths]]
@@ -153,7 +154,7 @@ def _is_image_name(name: str) -> bool:
 
 
 def _add_missing_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Adds columns of later schemas, with nulls where the schema allows them."""
+    """Add columns of later schemas, with nulls where the schema allows them."""
     for field in schema:
         if field.name not in table.column_names and field.nullable:
             table = table.append_column(field, pa.nulls(len(table), field.type))
@@ -161,7 +162,7 @@ def _add_missing_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> Iterator[str]:
-    """Yields a line per problem of a version: checksums, content digest, files that are not listed."""
+    """Yield a line per problem of a version: checksums, content digest, files that are not listed."""
     damaged = set()
     try:
         raw = read_manifest_bytes(path)
@@ -225,7 +226,7 @@ class ImageLocation:
 
 
 def locate_images(stored: StoredSet) -> list[ImageLocation]:
-    """Returns a location per image, in the order of the set's table. The files may be missing."""
+    """Return a location per image, in the order of the set's table. The files may be missing."""
     images, checksums = stored.tables.images, read_image_digests(stored.path, stored.manifest)
     root = stored.path.resolve()
     rows = zip(images["image_id"].tolist(), images["path"].tolist(), images["sha256"].tolist(), strict=True)
@@ -246,7 +247,7 @@ def _place(root: Path, image_id: str, path: Any, sha256: Any, checksums: dict[st
 
 
 def locate_set_images(stored: StoredSet, image_ids: Collection[str]) -> dict[str, str]:
-    """Returns the path or URL of each of these images that can be read here, by image id, in the order of the ids."""
+    """Return the path or URL of each of these images that can be read here, by image id, in the order of the ids."""
     rows = stored.tables.images[stored.tables.images["image_id"].isin(image_ids)]
     root = stored.path.resolve()
     named = zip(rows["image_id"].tolist(), rows["path"].tolist(), strict=True)
@@ -256,7 +257,7 @@ def locate_set_images(stored: StoredSet, image_ids: Collection[str]) -> dict[str
 
 
 def _is_readable(location: str | None) -> bool:
-    """Whether a location is a URL or an existing regular file."""
+    """Return whether a location is a URL or an existing regular file."""
     try:
         return location is not None and (is_url(location) or Path(location).is_file())
     except (OSError, ValueError):  # too long for a file name, or with a null byte
@@ -264,7 +265,7 @@ def _is_readable(location: str | None) -> bool:
 
 
 def locate_source_items(images: object, items: Iterable[str]) -> dict[str, str]:
-    """Returns the locations of items of a definition's `images`, by item. Leaves out items outside a source that is a
+    """Return the locations of items of a definition's `images`, by item. Leaves out items outside a source that is a
     folder, items on the web, and all items where the source is unknown or missing."""
     locations: dict[str, str] = {}
     if not isinstance(images, str):
@@ -284,7 +285,7 @@ def locate_source_items(images: object, items: Iterable[str]) -> dict[str, str]:
 
 
 def read_intact_digests(folder: Path) -> Mapping[str, Collection[str]] | None:
-    """Returns by path the digests that an intact image file may have: in a version as it lists them, below a folder of
+    """Return by path the digests that an intact image file may have: in a version as it lists them, below a folder of
     rendered images as its record has them. None for another folder, which has no list. Raises UserError."""
     if (folder / "manifest.json").is_file():
         return {path: (sha256,) for path, sha256 in read_image_digests(folder, read_manifest(folder)).items()}

@@ -17,7 +17,7 @@ RemoteUse = Literal["refused", "tables", "whole"]
 
 
 def find_set(spec: str, out: Path = DATASETS_FOLDER, *, remote: RemoteUse = "refused") -> Path:
-    """Returns the version's folder for `name`, `name/v3` or a path; for a URL in object storage that of a copy, where
+    """Return the version's folder for `name`, `name/v3` or a path; for a URL in object storage that of a copy, where
     nothing may be written, with all files or without those of images. Raises UserError where there is none, and for a
     URL unless `remote` allows it."""
     if (url := join_set_url(spec, str(out))) is not None:
@@ -42,6 +42,6 @@ def find_set(spec: str, out: Path = DATASETS_FOLDER, *, remote: RemoteUse = "ref
 
 
 def describe_place(spec: str, out: Path, version: Path) -> str:
-    """Returns the folder of a version, or its URL where `version` is a copy of one in object storage."""
+    """Return the folder of a version, or its URL where `version` is a copy of one in object storage."""
     url = join_set_url(spec, str(out))
     return str(version) if url is None else str(SetUrl.parse(url).at_version(int(version.name.removeprefix("v"))))

@@ -76,7 +76,7 @@ def publish_set(
     images: Path | None = None,
     log: Callable[[str], None] = lambda _text: None,
 ) -> PublishedVersion:
-    """Writes the next version, unless the newest has the same content digest.
+    """Write the next version, unless the newest has the same content digest.
 
     `manifest(digest, version, parent)` returns the manifest, whose files are listed here; `images` is a folder of
     rendered images by the images' `path`. Readers see the old version or the new one. Raises UserError for a name that
@@ -121,7 +121,7 @@ def publish_set(
 
 
 def install_version(copy: Path, folder: Path, log: Callable[[str], None] = lambda _text: None) -> PublishedVersion:
-    """Puts a whole copy of a version, and the decision logs beside it, into a set's folder. Raises UserError where that
+    """Put a whole copy of a version, and the decision logs beside it, into a set's folder. Raises UserError where that
     has another version of this number, or other decisions."""
     _check_set_folder(folder)
     target = folder / copy.name
@@ -155,7 +155,7 @@ def _sync_folders(staging: Path) -> None:
 
 
 def _install_logs(source: Path, folder: Path) -> None:
-    """Copies the decision logs that go on from those in the folder. Raises UserError for one that does not."""
+    """Copy the decision logs that go on from those in the folder. Raises UserError for one that does not."""
     for name in LOG_NAMES:
         if not (source / name).is_file():
             continue
@@ -169,7 +169,7 @@ def _install_logs(source: Path, folder: Path) -> None:
 
 
 def _publish_next(folder: Path, digest: str, write: Callable[[Path, int, Manifest | None], None]) -> PublishedVersion:
-    """Writes the next version and puts it in place. No build replaces another's version, even without a lock: a rename
+    """Write the next version and puts it in place. No build replaces another's version, even without a lock: a rename
     to a folder that holds files fails. Then this one follows the other."""
     while True:
         newest, lost = newest_version(folder), find_lost_versions(folder)
@@ -220,7 +220,7 @@ def _point_to_newest(folder: Path) -> None:
 
 
 def differs_in_rows(folder: Path, tables: Tables) -> bool:
-    """Whether the numbers of rows alone show that no version is there yet, or another one than these tables."""
+    """Return whether the numbers of rows alone show that no version is there yet, or another one than these tables."""
     if (newest := newest_version(folder)) is None:
         return True
     rows = {file["path"]: file["rows"] for file in read_manifest(folder / f"v{newest}")["files"]}
@@ -257,7 +257,7 @@ def _link_images(staging: Path, source: Path, names: list[str]) -> ListedFile:
 
 
 def _write(staging: Path, name: str, write: Callable[[BinaryIO], object], rows: int | None = None) -> ListedFile:
-    """Writes a file to disk, and returns its entry for the manifest."""
+    """Write a file to disk, and returns its entry for the manifest."""
     path = staging / name
     with path.open("wb") as file:
         write(file)
@@ -281,7 +281,7 @@ def _lock(folder: Path, log: Callable[[str], None]) -> Iterator[None]:
 
 
 def check_locks(folder: Path) -> None:
-    """Raises UserError where files on the file system of a set's folder cannot be locked. Leaves nothing there; a
+    """Raise UserError where files on the file system of a set's folder cannot be locked. Leaves nothing there; a
     folder that cannot be written is no concern of this check."""
     existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
     try:

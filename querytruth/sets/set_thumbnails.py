@@ -39,7 +39,7 @@ class ThumbnailCache:
         self._worker_slots = BoundedSemaphore(os.cpu_count() or 1)
 
     def read(self, name: str, side: int, locate: Callable[[], ThumbnailSource | None]) -> bytes | None:
-        """Returns the JPEG of an image, `side` pixels on its longer side, or None where it cannot be read. `name` is a
+        """Return the JPEG of an image, `side` pixels on its longer side, or None where it cannot be read. `name` is a
         unique file name; `locate` is called only where the JPEG is not cached yet."""
         inside = f"{self._folder}/{side}/{name[4:6]}/{name}.jpg"
         file = contained_path(self._set_folder, inside, "make thumbnails")
@@ -60,14 +60,14 @@ class ThumbnailCache:
 
 
 def make_set_thumbnails(stored: StoredSet, image_ids: Collection[str]) -> dict[str, bytes]:
-    """Returns a JPEG per image that can be read, in its original shape, as large as the limit for all of them
+    """Return a JPEG per image that can be read, in its original shape, as large as the limit for all of them
     allows."""
     squashed_sizes = list_squashed_sizes(stored.tables.images, stored.manifest)
     return make_thumbnails(locate_set_images(stored, image_ids), squashed_sizes)
 
 
 def make_set_thumbnail_reader(stored: StoredSet) -> ThumbnailReader:
-    """Returns a function of image id and longer side that returns a JPEG in the image's original shape, or None where
+    """Return a function of image id and longer side that returns a JPEG in the image's original shape, or None where
     the image cannot be read or is damaged."""
     return make_source_thumbnail_reader(stored, {}, stored.path.name)
 
@@ -96,7 +96,7 @@ def make_source_thumbnail_reader(stored: StoredSet, items: Mapping[str, str], fo
 
 
 def _locate_unchanged_source(stored: StoredSet, image_id: str, item: str) -> str | None:
-    """Returns the location of a listed file whose bytes still have that image id; else None."""
+    """Return the location of a listed file whose bytes still have that image id; else None."""
     for location in locate_source_items(stored.own_definition.get("images"), [item]).values():
         with suppress(OSError, ValueError):
             if image_id_of_bytes(file_sha256(Path(location))[0]) == image_id:

@@ -52,7 +52,7 @@ _WITHOUT_DIGITS = frozenset({"email", "web_address", "secret", "handle", "instru
 
 
 def normalise_query(text: str) -> str:
-    """Returns the text in form NFKC, on one line, without invisible characters, and with single blanks; what a browser
+    """Return the text in form NFKC, on one line, without invisible characters, and with single blanks; what a browser
     or a page encoded is decoded."""
     if "%" in text or "+" in text or "&" in text or "\\" in text:
         text = _decode(text)
@@ -62,7 +62,7 @@ def normalise_query(text: str) -> str:
 
 
 def _decode(text: str) -> str:
-    """Returns the text without percent signs, pluses for blanks, and names of characters, also where these were encoded
+    """Return the text without percent signs, pluses for blanks, and names of characters, also where these were encoded
     twice. What fits no encoding stays."""
     if " " not in text and (_PLUS.fullmatch(text) or _PERCENT.search(text)):
         text = text.replace("+", " ")
@@ -84,7 +84,7 @@ def _decode_bytes(text: str) -> str:
 
 
 def find_private_kind(text: str, kinds: Collection[str] = PRIVATE_KINDS) -> str | None:
-    """Returns the first of PRIVATE_KINDS that a text seems to hold; None for none of `kinds`."""
+    """Return the first of PRIVATE_KINDS that a text seems to hold; None for none of `kinds`."""
     text = normalise_query(text)
     has_digits = any(c.isdigit() for c in text)
     return next((kind for kind in PRIVATE_KINDS if kind in kinds and _holds(kind, text, has_digits)), None)
@@ -101,14 +101,14 @@ def _holds(kind: str, text: str, has_digits: bool) -> bool:
 
 
 def _passes_luhn(text: str) -> bool:
-    """Whether the last digit is the check digit of the others (ISO/IEC 7812-1)."""
+    """Return whether the last digit is the check digit of the others (ISO/IEC 7812-1)."""
     digits = [int(c) for c in text if c.isdigit()][::-1]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0
 
 
 def find_text_fault(text: str, kinds: Collection[str] = PRIVATE_KINDS) -> str | None:
-    """Returns why a text cannot become a query: too_long, control_characters, or one of PRIVATE_KINDS."""
+    """Return why a text cannot become a query: too_long, control_characters, or one of PRIVATE_KINDS."""
     if len(text) > MAX_TEXT_CHARS:
         return "too_long"
     return "control_characters" if _UNLAWFUL.search(text) else find_private_kind(text, kinds)
@@ -117,7 +117,7 @@ def find_text_fault(text: str, kinds: Collection[str] = PRIVATE_KINDS) -> str | 
 def sieve_tables(
     tables: Tables, kinds: Collection[str], overridden: Collection[str]
 ) -> tuple[Tables, pd.DataFrame, list[str]]:
-    """Returns the tables without the queries whose text, topic or labels break the law, the ledger's rows of these, and
+    """Return the tables without the queries whose text, topic or labels break the law, the ledger's rows of these, and
     the ids of those that a person let through. What else the tables say of such a text is left out as well."""
     import pandas as pd
 
@@ -154,7 +154,7 @@ def sieve_tables(
 
 
 def hide_private_texts(ledger: pd.DataFrame, kinds: Collection[str]) -> pd.DataFrame:
-    """Returns the rows of a ledger without the texts that break the law."""
+    """Return the rows of a ledger without the texts that break the law."""
     named = ledger["item"][~ledger["kind"].isin(_FILES).to_numpy()]
     faults = _find_faults(named[~named.str.match("q_[0-9a-f]{20}$")], _NAME_KINDS & {*kinds}).dropna()
     hidden = ("(hidden: " + faults.astype("str") + ")").reindex(ledger.index)
@@ -163,7 +163,7 @@ def hide_private_texts(ledger: pd.DataFrame, kinds: Collection[str]) -> pd.DataF
 
 
 def hide_addresses(tables: Tables) -> Tables:
-    """Returns the tables without e-mail addresses in the evidence of judgments, and without folders of this machine in
+    """Return the tables without e-mail addresses in the evidence of judgments, and without folders of this machine in
     the names of images."""
     evidence, names = tables.qrels["evidence"].astype("category"), tables.images["file_name"].astype("str")
     hidden = [one for one in evidence.cat.categories if find_private_kind(one, {"email"})]
@@ -173,7 +173,7 @@ def hide_addresses(tables: Tables) -> Tables:
 
 
 def refuse_private(tables: Tables, stage: str, item: object) -> None:
-    """Raises UserError for tables, which nothing can change any more, that name folders of this machine or reviewers by
+    """Raise UserError for tables, which nothing can change any more, that name folders of this machine or reviewers by
     their addresses."""
     next_step = "give --no-private (private=False) where readers may know that"
     names = tables.images[["path", "file_name"]].stack().astype("str")
@@ -190,6 +190,6 @@ def _hide(column: pd.Series, kinds: Collection[str]) -> pd.Series:
 
 
 def _find_faults(column: pd.Series, kinds: Collection[str]) -> pd.Series:
-    """Returns per text its fault; missing for a text without one."""
+    """Return per text its fault; missing for a text without one."""
     faults: Mapping[str, str | None] = {text: find_text_fault(text, kinds) for text in column.dropna().unique()}
     return column.astype("object").map(faults)

@@ -38,12 +38,12 @@ class VersionDifference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the versions are the same."""
+        """Return whether the versions are the same."""
         return not any(getattr(self, name) for name in self.__slots__)
 
     @property
     def comparability(self) -> str:
-        """A sentence on whether figures on the two versions are comparable."""
+        """Return a sentence on whether figures on the two versions are comparable."""
         if self.is_empty:
             return "the versions say the same: figures are comparable"
         if self.images_added or self.images_removed:
@@ -58,7 +58,7 @@ class VersionDifference:
 
 
 def compare_versions(before: Tables, after: Tables) -> VersionDifference:
-    """Returns all differences between the versions, sorted by id."""
+    """Return all differences between the versions, sorted by id."""
     queries = _rows(before.queries, after.queries, "query_id", ["text", "language", "style", "level", "labels"])
     content = [c for c in before.images.columns if c not in ("image_id", "path", "file_name")]
     images = _rows(before.images, after.images, "image_id", content)
@@ -81,7 +81,7 @@ def compare_versions(before: Tables, after: Tables) -> VersionDifference:
 
 
 def _judgments(before: Tables, after: Tables) -> tuple[pd.DataFrame, int]:
-    """Returns the judgments that differ between the queries and images of both versions, side by side; and the number
+    """Return the judgments that differ between the queries and images of both versions, side by side; and the number
     of judgments of queries or images that only one version has. Equal rows, of which there may be millions, are
     compared as numbers."""
     sides = [before.qrels, after.qrels]
@@ -172,7 +172,7 @@ class VersionLosses(NamedTuple):
 
 
 def find_losses(before: Tables, after: Tables) -> VersionLosses:
-    """Returns the lost queries of the version `before` (its images, if it has no queries). What a person dropped,
+    """Return the lost queries of the version `before` (its images, if it has no queries). What a person dropped,
     or called the same as another image, is not lost."""
     items, names, kind = before.images.rename(columns={"image_id": "id"}), before.images, "images"
     kept_ids = after.images["image_id"]
@@ -206,7 +206,7 @@ def find_losses(before: Tables, after: Tables) -> VersionLosses:
 
 
 def _read_reasons(ledger: pd.DataFrame) -> dict[str, str]:
-    """Returns the first reason of each item, by its name, its id and the id of its image."""
+    """Return the first reason of each item, by its name, its id and the id of its image."""
     reasons: dict[str, str] = {}
     for column in ("item_id", "item", "image_id"):
         rows = ledger.loc[ledger[column].notna(), [column, "reason"]].astype(str)
@@ -220,7 +220,7 @@ def _labels(item: dict[str, Any]) -> list[str]:
 
 
 def _place(topic: Any, file_name: Any) -> Iterator[str]:
-    """Yields the topic of a query, or the folder of an image; nothing where it has neither."""
+    """Yield the topic of a query, or the folder of an image; nothing where it has neither."""
     if isinstance(topic, str) and topic:
         yield topic
     elif isinstance(file_name, str) and (folder := str(PurePosixPath(file_name).parent)) != ".":

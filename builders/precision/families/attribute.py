@@ -95,7 +95,7 @@ _PREPOSITIONS = (
 
 
 def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuestion]:
-    """Yields each attribute of each label. Relevant: one object has it; wrong, if all attributes are listed: each
+    """Yield each attribute of each label. Relevant: one object has it; wrong, if all attributes are listed: each
     object of the label lists attributes, and not this one."""
     attributes = world.attributes
     assert attributes is not None
@@ -120,13 +120,13 @@ def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuesti
 
 
 def _start_of_each_box(attributes: BoxAttributes) -> tuple[Ints, Ints]:
-    """Returns the pairs in the order of their boxes, and where the pairs of each box begin."""
+    """Return the pairs in the order of their boxes, and where the pairs of each box begin."""
     order = np.argsort(attributes.box, kind="stable")
     return order, np.searchsorted(attributes.box[order], np.arange(len(attributes.is_listed) + 1))
 
 
 def _count_up(counts: Ints) -> Ints:
-    """Returns 0, 1 … for each count: [2, 0, 3] gives 0 1 0 1 2."""
+    """Return 0, 1 … for each count: [2, 0, 3] gives 0 1 0 1 2."""
     ends = np.cumsum(counts)
     up: Ints = np.arange(counts.sum()) - np.repeat(ends - counts, counts)
     return up
@@ -138,7 +138,7 @@ def _split_by_code(codes: Ints, images: Ints) -> tuple[list[int], list[Ints]]:
 
 
 def _find_listed_images(world: BoxWorld, label: int, attributes: BoxAttributes) -> Ints:
-    """Returns the images with objects of the label that are all known, with all of their attributes."""
+    """Return the images with objects of the label that are all known, with all of their attributes."""
     boxes = world.rows(label)
     open_images = world.places.image[boxes[~attributes.is_listed[boxes]]]
     known = world.has_box(label) & world.is_certain(label) & ~mark(open_images, world.image_count)
@@ -146,7 +146,7 @@ def _find_listed_images(world: BoxWorld, label: int, attributes: BoxAttributes) 
 
 
 def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
-    """Returns the texts; none in Chinese where the Chinese attribute is unknown, none in English for a Chinese one."""
+    """Return the texts; none in Chinese where the Chinese attribute is unknown, none in English for a Chinese one."""
     (concept,) = concepts
     name = kind.removeprefix("attribute/")
     texts: Phrases = {}
@@ -165,7 +165,7 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
 
 
 def _translate(name: str, label: str) -> str:
-    """Returns the Chinese attribute; empty where it is unknown, or says nothing of this label."""
+    """Return the Chinese attribute; empty where it is unknown, or says nothing of this label."""
     is_person = label in _PEOPLE
     known = _CHINESE | (_OF_PEOPLE if is_person else {})
     is_living = is_person or MEASURE_WORD.get(label) in ("只", "头", "匹")
@@ -178,7 +178,7 @@ def _short_texts(name: str, concept: LabelConcept) -> set[str]:
 
 
 def _follows_noun(name: str) -> bool:
-    """Returns whether it is a person in red or a dog looking down, and not a red dog."""
+    """Return whether it is a person in red or a dog looking down, and not a red dog."""
     first, *others = name.split(" ")
     return first in _PREPOSITIONS or (bool(others) and first.endswith("ing"))
 

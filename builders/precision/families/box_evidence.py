@@ -80,7 +80,7 @@ class BoxWorld:
     _bounds: tuple[Ints, Ints] | None = None
 
     def evidence(self, label: int) -> LabelEvidence:
-        """Returns what the boxes of the label itself say."""
+        """Return what the boxes of the label itself say."""
         if label not in self._evidence:
             rows = self.rows(label)
             image, start, count = np.unique(self.places.image[rows], return_index=True, return_counts=True)
@@ -95,7 +95,7 @@ class BoxWorld:
         return self._evidence[label]
 
     def is_certain(self, label: int) -> BoolArray:
-        """Returns per image whether the boxes of the label are all of its objects: no crowd, no damaged box, nothing of
+        """Return per image whether the boxes of the label are all of its objects: no crowd, no damaged box, nothing of
         another label that accepts it or that it accepts. With lists also: it is listed as absent, or has boxes and is
         not listed as partial."""
         related = [other for other in range(self.label_count) if self.compatibility.are_related(label, other)]
@@ -111,7 +111,7 @@ class BoxWorld:
         return certain
 
     def has_box(self, label: int) -> BoolArray:
-        """Returns per image whether it has a box of a single object of the label."""
+        """Return per image whether it has a box of a single object of the label."""
         if label not in self._has_box:
             found = np.zeros(self.image_count, dtype=bool)
             found[self.places.image[self.rows(label)]] = True
@@ -119,14 +119,14 @@ class BoxWorld:
         return self._has_box[label]
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Yields the pairs of labels in table order of which none accepts the other."""
+        """Yield the pairs of labels in table order of which none accepts the other."""
         for place, one in enumerate(self.labels):
             for other in self.labels[place + 1 :]:
                 if not self.compatibility.are_related(one, other):
                     yield one, other
 
     def rows(self, label: int) -> Ints:
-        """Returns the boxes of a label (rows of `places`) by image."""
+        """Return the boxes of a label (rows of `places`) by image."""
         if self._bounds is None:
             order = np.lexsort((self.places.image, self.places.label))
             self._bounds = order, np.searchsorted(self.places.label[order], np.arange(self.label_count + 1))
@@ -144,7 +144,7 @@ class QueryFamily:
 
 
 def mark(rows: Any, image_count: int) -> BoolArray:
-    """Returns per image whether it is among the rows."""
+    """Return per image whether it is among the rows."""
     marked = np.zeros(image_count, dtype=bool)
     marked[rows] = True
     return marked

@@ -33,7 +33,7 @@ MEASURE_WORD = {name: word for word, names in _MEASURE_WORDS.items() for name in
 
 
 def find_questions(world: BoxWorld, _rules: FamilyRules) -> Iterator[FamilyQuestion]:
-    """Yields for each label that can be counted "exactly two" and "three or more"."""
+    """Yield for each label that can be counted "exactly two" and "three or more"."""
     for label in world.labels:
         if not world.concepts[label].article:
             continue  # bread, scissors
@@ -48,7 +48,7 @@ def find_questions(world: BoxWorld, _rules: FamilyRules) -> Iterator[FamilyQuest
 
 
 def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
-    """Returns the texts; none where the plural or the measure word is unknown."""
+    """Return the texts; none where the plural or the measure word is unknown."""
     (concept,) = concepts
     texts: Phrases = {}
     exact = kind == "count/2"

@@ -42,7 +42,7 @@ _FAMILY_GRADES = {
 
 
 def describe_grades(grades: str, families: Sequence[str]) -> dict[str, str]:
-    """Returns what each grade means, graded or binary, in a set with these families."""
+    """Return what each grade means, graded or binary, in a set with these families."""
     meanings = judgments.PRECISION_SET_GRADES[grades]
     attribute = ", attribute" if "attribute" in families else ""
     added = {grade: text.format(attribute=attribute) for grade, text in _FAMILY_GRADES[grades].items()}
@@ -52,7 +52,7 @@ def describe_grades(grades: str, families: Sequence[str]) -> dict[str, str]:
 def find_family_questions(
     families: Iterable[str], world: BoxWorld, wording: judgments.QueryWording, rules: FamilyRules, ledger: Ledger
 ) -> list[FamilyQuestion]:
-    """Returns the questions of the families with enough relevant images and a text, by kind and labels, up to the cap
+    """Return the questions of the families with enough relevant images and a text, by kind and labels, up to the cap
     of a family (drawn by hash), and records a stage per family."""
     out: list[FamilyQuestion] = []
     for name in families:
@@ -89,7 +89,7 @@ def judge_family_questions(
     wording: judgments.QueryWording,
     seeds: Iterable[tuple[int, ...]] = (),
 ) -> list[judgments.JudgedQuery]:
-    """Returns the queries of the questions in each language and style that has a text, with the relevant images and up
+    """Return the queries of the questions in each language and style that has a text, with the relevant images and up
     to `max_near_misses` wrong ones. `seeds`: the labels of the queries that the set has besides: the one for the labels
     that are to be seen is the twin of a question."""
     asked = {frozenset(concepts) for concepts in seeds}
@@ -106,7 +106,7 @@ def judge_family_questions(
 def list_question_queries(
     question: FamilyQuestion, world: BoxWorld, wording: judgments.QueryWording, asked: Collection[frozenset[int]] = ()
 ) -> list[dict[str, Any]]:
-    """Returns the queries of a question, one per language and style that has a text, as rows of the table. `asked`: the
+    """Return the queries of a question, one per language and style that has a text, as rows of the table. `asked`: the
     labels of the queries that the set has besides."""
     keys = _keys(question, world)
     shown = [world.concepts[label].key for label in question.shown]
@@ -143,7 +143,7 @@ def _judge(question: FamilyQuestion, world: BoxWorld, judge: judgments.SeedJudge
 
 
 def _draw(wrong: Ints, judge: judgments.SeedJudge, kind: str, keys: Sequence[str]) -> Ints:
-    """Returns up to `max_near_misses` images. Image ids are digests: a start at a hash is a draw."""
+    """Return up to `max_near_misses` images. Image ids are digests: a start at a hash is a draw."""
     point = f"img_{stable_hash(str(judge.seed), 'near_miss', kind, *keys):016x}"
     start = int(np.searchsorted(wrong, np.searchsorted(judge.image_ids, point)))
     return np.concatenate([wrong[start:], wrong[:start]])[: judge.max_near_misses]
@@ -156,7 +156,7 @@ def _keys(question: FamilyQuestion, world: BoxWorld) -> list[str]:
 def list_texts(
     question: FamilyQuestion, world: BoxWorld, wording: judgments.QueryWording
 ) -> list[tuple[str, str, str]]:
-    """Returns language, style and text of each wanted text that the question has."""
+    """Return language, style and text of each wanted text that the question has."""
     family = FAMILIES[question.kind.partition("/")[0]]
     phrases = family.phrase(question.kind, [world.concepts[label] for label in question.labels])
     wanted = [(language, style) for language in wording.languages for style in wording.styles]

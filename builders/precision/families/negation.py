@@ -13,7 +13,7 @@ from builders.precision.tag_tree import LabelConcept
 def find_questions(
     world: box_evidence.BoxWorld, rules: box_evidence.FamilyRules
 ) -> Iterator[box_evidence.FamilyQuestion]:
-    """Yields both orders of each pair of labels that are seen together at least as often as a query needs images: an
+    """Yield both orders of each pair of labels that are seen together at least as often as a query needs images: an
     absence that nobody expects otherwise asks nothing. The query for the first label is the twin without the
     negation."""
     absent = {label: world.is_certain(label) & ~world.has_box(label) for label in world.labels}
@@ -38,7 +38,7 @@ def find_questions(
 
 
 def phrase(_kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
-    """Returns the texts; in English none where a plural is unknown: "a Food waste but no tvmonitor anywhere"."""
+    """Return the texts; in English none where a plural is unknown: "a Food waste but no tvmonitor anywhere"."""
     shown, missing = concepts
     nowhere = f"no {missing.plural} anywhere"
     english = {

@@ -23,7 +23,7 @@ _GROUP = 3  # people on a family photo, as in the seed article: those with one o
 def find_questions(
     world: box_evidence.BoxWorld, rules: box_evidence.FamilyRules
 ) -> Iterator[box_evidence.FamilyQuestion]:
-    """Yields who without whom, who alone, and the family photos of each event."""
+    """Yield who without whom, who alone, and the family photos of each event."""
     if world.facts is None:
         return
     kinds = [one.kind for one in world.concepts]
@@ -60,7 +60,7 @@ def _make(
 
 
 def phrase(kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
-    """Returns the texts in both languages and styles."""
+    """Return the texts in both languages and styles."""
     texts: box_evidence.Phrases = {}
     for language, wording in WORDING["phrases"].items():
         names = [concept.name(language) for concept in concepts]

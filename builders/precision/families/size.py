@@ -13,7 +13,7 @@ from builders.precision.tag_tree import LabelConcept
 def find_questions(
     world: box_evidence.BoxWorld, rules: box_evidence.FamilyRules
 ) -> Iterator[box_evidence.FamilyQuestion]:
-    """Yields for each label "large" (one object is) and "small" (all objects are)."""
+    """Yield for each label "large" (one object is) and "small" (all objects are)."""
     for label in world.labels:
         if not world.concepts[label].article:
             continue
@@ -33,7 +33,7 @@ def find_questions(
 
 
 def phrase(kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
-    """Returns the texts."""
+    """Return the texts."""
     (concept,) = concepts
     if kind == "size/large":
         return {

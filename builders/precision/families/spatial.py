@@ -23,7 +23,7 @@ _HEIGHTS = {"above": "higher in the frame than", "below": "lower in the frame th
 def find_questions(
     world: box_evidence.BoxWorld, rules: box_evidence.FamilyRules
 ) -> Iterator[box_evidence.FamilyQuestion]:
-    """Yields the four places of each pair of labels. Relevant: one object lies clearly there of another; wrong: each
+    """Yield the four places of each pair of labels. Relevant: one object lies clearly there of another; wrong: each
     object lies clearly on the opposite side of each other one."""
     certain = {label: world.is_certain(label) for label in world.labels}
     for one, other in world.pairs():
@@ -50,7 +50,7 @@ def find_questions(
 
 
 def phrase(kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
-    """Returns the texts. In Chinese 有 and 的 keep names apart from what is around them: 画面中小汽车在马上方 would
+    """Return the texts. In Chinese 有 and 的 keep names apart from what is around them: 画面中小汽车在马上方 would
     begin with 中小, and go on with 马上."""
     one, other = concepts
     place = kind.removeprefix("spatial/")

@@ -76,7 +76,7 @@ class BucketObjects:
     """Objects below a folder of a bucket, by their names there. Threads and machines may use them at a time."""
 
     def __init__(self, folder: BucketFolder) -> None:
-        """Connects to nothing yet; what comes next raises UserError where the environment says nothing usable, the run
+        """Connect to nothing yet; what comes next raises UserError where the environment says nothing usable, the run
         is offline, or the service fails."""
         self.folder = folder
 
@@ -92,15 +92,15 @@ class BucketObjects:
             return _open_store(self.folder, 1), _open_store(self.folder, _ATTEMPTS)
 
     def close(self) -> None:
-        """Ends the connections; the objects may be used again."""
+        """End the connections; the objects may be used again."""
         self.__dict__.pop("_stores", None)
 
     def url_of(self, name: str) -> str:
-        """Returns the URL of an object."""
+        """Return the URL of an object."""
         return f"{self.folder}/{name}" if name else str(self.folder)
 
     def list_objects(self, prefix: str = "") -> dict[str, tuple[int, float]]:
-        """Returns by name the bytes of each object whose name begins with the prefix, which is "" or ends with a slash,
+        """Return by name the bytes of each object whose name begins with the prefix, which is "" or ends with a slash,
         and when it was stored, in seconds since 1970 by the service's clock."""
         above, start = self._key(prefix), len(self._key(""))
 
@@ -111,11 +111,11 @@ class BucketObjects:
         return self._try(prefix, list_all)
 
     def list_below(self, prefix: str) -> list[str]:
-        """Returns the names that begin with the prefix, which ends with a slash, sorted."""
+        """Return the names that begin with the prefix, which ends with a slash, sorted."""
         return sorted(self.list_objects(prefix))
 
     def list_level(self) -> list[str]:
-        """Returns the names of the folders and objects right in the folder."""
+        """Return the names of the folders and objects right in the folder."""
 
         def list_all() -> Iterable[str]:
             found = obstore.list_with_delimiter(self._stores[0], self._key("") or None)
@@ -124,12 +124,12 @@ class BucketObjects:
         return [place.rstrip("/").rpartition("/")[2] for place in self._try("", list_all)]
 
     def read(self, names: Sequence[str], max_bytes: int) -> dict[str, Stored]:
-        """Returns those of the objects that are there, as `read_one` does."""
+        """Return those of the objects that are there, as `read_one` does."""
         found = map_at_once(lambda name: self.read_one(name, max_bytes), names, _REQUESTS_AT_ONCE)
         return {name: one for name, one in zip(names, found, strict=True) if one is not None}
 
     def read_one(self, name: str, max_bytes: int) -> Stored | None:
-        """Returns an object, None where there is none. Raises ObjectTooLargeError for more than `max_bytes`."""
+        """Return an object, None where there is none. Raises ObjectTooLargeError for more than `max_bytes`."""
         pieces: list[bytes] = []
         tag = self.stream(name, pieces.append, max_bytes, pieces.clear)
         return None if tag is None else Stored(b"".join(pieces), tag)
@@ -142,7 +142,7 @@ class BucketObjects:
         restart: Callable[[], object],
         start: int | None = None,
     ) -> str | None:
-        """Writes an object's bytes piece by piece, and returns the tag of its content; None where there is none.
+        """Write an object's bytes piece by piece, and returns the tag of its content; None where there is none.
         `restart` is called before the first piece of each attempt: a connection may end in the middle. With `start`,
         the `max_bytes` from that byte on are all that is asked for. Raises ObjectTooLargeError for more than
         `max_bytes`."""
@@ -159,7 +159,7 @@ class BucketObjects:
         return self._try(name, read_all)
 
     def fetch_file(self, name: str, path: Path, sha256: str, max_bytes: int) -> tuple[bool, bool]:
-        """Puts an object's bytes into a file, in one step, and creates its folder, where they have this digest. Returns
+        """Put an object's bytes into a file, in one step, and creates its folder, where they have this digest. Returns
         whether the object is there, and whether it was put. Raises ObjectTooLargeError, and OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary, digest = path.with_name(f".{path.name}.{secrets.token_hex(8)}"), hashlib.sha256()
@@ -186,7 +186,7 @@ class BucketObjects:
             temporary.unlink(missing_ok=True)
 
     def _stream_once(self, name: str, write: Callable[[bytes], object], max_bytes: int, start: int | None) -> str:
-        """Reads what is larger than a piece in several requests, each with its own limit of time; the tag keeps them to
+        """Read what is larger than a piece in several requests, each with its own limit of time; the tag keeps them to
         one content."""
         store, key = self._stores[0], self._key(name)
         place, options = start or 0, dict[str, Any]()
@@ -214,21 +214,21 @@ class BucketObjects:
             options["if_match"] = tag
 
     def put_file(self, name: str, path: Path) -> None:
-        """Stores a file's bytes, in parts where it is large; a part is repeated by itself."""
+        """Store a file's bytes, in parts where it is large; a part is repeated by itself."""
         with self._translated(self.url_of(name)):
             obstore.put(self._stores[1], self._key(name), path, chunk_size=_PART_BYTES, max_concurrency=2)
 
     def put(self, objects: Mapping[str, bytes]) -> None:
-        """Stores objects, whatever has their names."""
+        """Store objects, whatever has their names."""
         self._put_each(objects, "overwrite")
 
     def put_new(self, objects: Mapping[str, bytes]) -> set[str]:
-        """Stores those of the objects whose names are free, each in one step, and returns these names; not those of an
+        """Store those of the objects whose names are free, each in one step, and returns these names; not those of an
         object that was stored by an attempt whose answer was lost."""
         return self._put_each(objects, "create")
 
     def put_changed(self, name: str, data: bytes, tag: str) -> bool:
-        """Replaces an object whose tag is still this one, in one step; False where it is another, which may be that of
+        """Replace an object whose tag is still this one, in one step; False where it is another, which may be that of
         an attempt whose answer was lost, and where there is none."""
         return bool(self._put_each({name: data}, {"e_tag": tag}))
 
@@ -247,7 +247,7 @@ class BucketObjects:
         return {name for name, is_stored in zip(names, stored, strict=True) if is_stored}
 
     def remove(self, names: Sequence[str]) -> None:
-        """Removes objects, and leaves out those that are gone."""
+        """Remove objects, and leaves out those that are gone."""
 
         def remove(keys: list[str]) -> None:
             try:
@@ -264,7 +264,7 @@ class BucketObjects:
         return f"{self.folder.prefix}/{name}".lstrip("/")
 
     def _try(self, name: str, work: Callable[[], R]) -> R:
-        """Does the work, again where the service fails: also a conditional write, of which the caller looks at what is
+        """Do the work, again where the service fails: also a conditional write, of which the caller looks at what is
         stored. Raises UserError."""
         with self._translated(self.url_of(name)):
             for attempt in range(1, _ATTEMPTS):
@@ -297,7 +297,7 @@ class BucketObjects:
 
 
 def _open_store(folder: BucketFolder, attempts: int) -> Any:
-    """Returns obstore's store of a bucket. Raises UserError for S3 without any credentials."""
+    """Return obstore's store of a bucket. Raises UserError for S3 without any credentials."""
     if folder.scheme == "memory":
         return _memory(folder.bucket)
     if folder.scheme == "file":
@@ -311,7 +311,7 @@ def _memory(_name: str) -> MemoryStore:
 
 
 def client_settings(scheme: str, attempts: int = _ATTEMPTS) -> dict[str, Any]:
-    """Returns the settings of obstore's client for a service. Raises UserError for S3 without any credentials."""
+    """Return the settings of obstore's client for a service. Raises UserError for S3 without any credentials."""
     first, longest = (timedelta(seconds=seconds) for seconds in _PAUSE_SECONDS)
     backoff = {"init_backoff": first, "max_backoff": longest, "base": 2}
     retry = {"max_retries": attempts - 1, "backoff": backoff, "retry_timeout": timedelta(seconds=300)}
@@ -320,7 +320,7 @@ def client_settings(scheme: str, attempts: int = _ATTEMPTS) -> dict[str, Any]:
 
 
 def _read_profile() -> dict[str, str]:
-    """Returns what Amazon's files say where the environment has no keys. Raises UserError where nothing has any."""
+    """Return what Amazon's files say where the environment has no keys. Raises UserError where nothing has any."""
     given = os.environ
     config: dict[str, str] = {}
     if given.get("AWS_ACCESS_KEY_ID") or any(given.get(name) for name in _OTHER_SOURCES):
@@ -345,7 +345,7 @@ def _read_profile() -> dict[str, str]:
 
 
 def _names_bucket(error: BaseException) -> bool:
-    """Whether the service says that the bucket itself is not there."""
+    """Return whether the service says that the bucket itself is not there."""
     return any(code in str(error) for code in ("NoSuchBucket", "ContainerNotFound", "bucket does not exist"))
 
 
@@ -354,13 +354,13 @@ def _is_refused(error: BaseException) -> bool:
 
 
 def _describe(error: Exception) -> str:
-    """Returns what a service said, in one line without secrets; obstore's text ends in lines for its developers."""
+    """Return what a service said, in one line without secrets; obstore's text ends in lines for its developers."""
     text = re.sub(r"\?\S+", "", first_line(error))
     return Redaction([os.environ.get(name, "") for name in _SECRETS])(text)[:300]
 
 
 def map_at_once(work: Callable[[T], R], items: Sequence[T], at_once: int = _AT_ONCE) -> Iterator[R]:
-    """Yields the results of transfers, several of which are under way at once, in the order of the items. Raises the
+    """Yield the results of transfers, several of which are under way at once, in the order of the items. Raises the
     first error, and begins no other then."""
     with ThreadPoolExecutor(max(1, min(at_once, len(items))), thread_name_prefix="objects") as pool:
         try:

@@ -31,12 +31,12 @@ _FORM = "write s3://bucket/folder (gs://, az://); the endpoint and the credentia
 
 
 def is_object_url(text: str) -> bool:
-    """Whether the text is an address in object storage, and no path or name."""
+    """Return whether the text is an address in object storage, and no path or name."""
     return _SCHEME.match(text) is not None
 
 
 def join_set_url(spec: str, out: str) -> str | None:
-    """Returns the URL of a set that is given by its URL, or by its name and a URL as `out`; None for a set on disk."""
+    """Return the URL of a set that is given by its URL, or by its name and a URL as `out`; None for a set on disk."""
     if is_object_url(spec):
         return spec
     return f"{out}/{spec}" if is_object_url(out) else None
@@ -53,7 +53,7 @@ class BucketFolder:
 
     @classmethod
     def parse(cls, url: str) -> BucketFolder:
-        """Returns the folder of a URL. Raises UserError for any other form, with a password not even named."""
+        """Return the folder of a URL. Raises UserError for any other form, with a password not even named."""
         found = _SCHEME.match(url)
         scheme = (found[1] or found[2]).lower() if found else ""
         rest = url[found.end() :] if found else url
@@ -66,24 +66,24 @@ class BucketFolder:
         return cls(bucket, "/".join(parts), scheme)
 
     def __str__(self) -> str:
-        """The URL."""
+        """Return the URL."""
         return self.url_of(self.prefix).rstrip("/")
 
     def url_of(self, key: str) -> str:
-        """Returns the URL of an object in the bucket."""
+        """Return the URL of an object in the bucket."""
         return f"{self.scheme}://{self.bucket}/{key}"
 
     @property
     def is_remote(self) -> bool:
-        """Whether it lies on another machine."""
+        """Return whether it lies on another machine."""
         return self.scheme not in ("file", "memory")
 
     def below(self, name: str) -> BucketFolder:
-        """Returns a folder below this one."""
+        """Return a folder below this one."""
         return replace(self, prefix=f"{self.prefix}/{name}".lstrip("/"))
 
     def set_url(self, name: str, version: int | None = None) -> SetUrl:
-        """Returns the address of a set in the folder."""
+        """Return the address of a set in the folder."""
         return SetUrl(self.below(name), name, version)
 
 
@@ -97,7 +97,7 @@ class SetUrl:
 
     @classmethod
     def parse(cls, url: str) -> SetUrl:
-        """Returns the set of `s3://bucket/…/name` or `s3://bucket/…/name/v3`. Raises UserError for another form."""
+        """Return the set of `s3://bucket/…/name` or `s3://bucket/…/name/v3`. Raises UserError for another form."""
         folder = BucketFolder.parse(url)
         parent, _, last = folder.prefix.rpartition("/")
         version = int(match[1]) if parent and (match := _VERSION.fullmatch(last)) else None
@@ -108,52 +108,52 @@ class SetUrl:
         return cls(replace(folder, prefix=whole), name, version)
 
     def __str__(self) -> str:
-        """The URL."""
+        """Return the URL."""
         return str(self.folder) if self.version is None else f"{self.folder}/v{self.version}"
 
     def at_version(self, version: int) -> SetUrl:
-        """Returns the address of a version of the same set."""
+        """Return the address of a version of the same set."""
         return SetUrl(self.folder, self.name, version)
 
     @property
     def manifest_name(self) -> str:
-        """The name of the version's manifest in the folder."""
+        """Return the name of the version's manifest in the folder."""
         return f"v{self.version}/manifest.json"
 
     def log_name(self, manifest_sha256: str, name: str) -> str:
-        """Returns the name of a decision log that the publisher of this manifest had."""
+        """Return the name of a decision log that the publisher of this manifest had."""
         return f"v{self.version}/logs-{manifest_sha256[:32]}/{name}"
 
 
 def object_name(sha256: str) -> str:
-    """Returns the name of the file with these bytes, in the folder of a set as in the cache."""
+    """Return the name of the file with these bytes, in the folder of a set as in the cache."""
     return f"objects/{sha256[:2]}/{sha256}"
 
 
 def list_versions(names: list[str]) -> list[int]:
-    """Returns the numbers of the versions among the names in a set's folder, the newest first."""
+    """Return the numbers of the versions among the names in a set's folder, the newest first."""
     return sorted((int(match[1]) for name in names if (match := _VERSION.fullmatch(name))), reverse=True)
 
 
 def cache_folder() -> Path:
-    """Returns the folder: below XDG_CACHE_HOME, or ~/.cache."""
+    """Return the folder: below XDG_CACHE_HOME, or ~/.cache."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     cache = Path(given) if given.startswith("/") else Path.home() / ".cache"
     return cache / "querytruth" / "object-storage"
 
 
 def object_path(sha256: str) -> Path:
-    """Returns where the file with these bytes is kept."""
+    """Return where the file with these bytes is kept."""
     return cache_folder() / object_name(sha256)
 
 
 def is_fetched_copy(path: Path) -> bool:
-    """Whether a folder or file is a copy of what is in a bucket."""
+    """Return whether a folder or file is a copy of what is in a bucket."""
     return path.is_absolute() and path.is_relative_to(cache_folder())
 
 
 def refuse_fetched_copy(path: Path, stage: str) -> None:
-    """Raises UserError where something is to be written beside a copy: it would be lost with the cache."""
+    """Raise UserError where something is to be written beside a copy: it would be lost with the cache."""
     if is_fetched_copy(path):
         reason = "is a set in object storage, which can be read here and not written"
         raise UserError(stage, path.name if path.suffix else path, reason, FETCH_FIRST)

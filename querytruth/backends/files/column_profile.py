@@ -62,7 +62,7 @@ find_table_options = _options.get
 
 
 def check_bad_rows(stage: str, item: object, bad: Iterable[tuple[str, str]], total: int) -> None:
-    """Raises UserError where one reason leaves out more than the accepted share of the rows. `bad`: reason and row."""
+    """Raise UserError where one reason leaves out more than the accepted share of the rows. `bad`: reason and row."""
     by_reason: dict[str, list[str]] = {}
     for reason, row in bad:
         by_reason.setdefault(reason, []).append(row)
@@ -75,7 +75,7 @@ def check_bad_rows(stage: str, item: object, bad: Iterable[tuple[str, str]], tot
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell is a number, however it is written."""
+    """Return whether a cell is a number, however it is written."""
     return _NUMBER.fullmatch(_fold_number(text)) is not None
 
 
@@ -90,7 +90,7 @@ class NumberForm(NamedTuple):
     is_whole: bool
 
     def read(self, value: Any) -> float | None:
-        """Returns the number; per cent as it stands. None for what is none in this form."""
+        """Return the number; per cent as it stands. None for what is none in this form."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             return None
         parts = _NUMBER.fullmatch(_fold_number(value)) if isinstance(value, str) else None
@@ -106,7 +106,7 @@ class NumberForm(NamedTuple):
 def find_number_form(
     stage: str, item: object, cells: Iterable[Any], delimiter: str = "", *, is_whole: bool = False
 ) -> NumberForm:
-    """Returns the form of all cells. 1.204 may be a thousand or one: other cells decide, then whether all are whole,
+    """Return the form of all cells. 1.204 may be a thousand or one: other cells decide, then whether all are whole,
     then the delimiter (a semicolon stands beside decimal commas). Raises UserError where both forms are there."""
     given = find_table_options().numbers
     if given is not None:
@@ -133,7 +133,7 @@ def find_number_form(
 
 
 def read_scores(stage: str, item: object, cells: "Sequence[Any] | FloatArray") -> "tuple[FloatArray, str]":
-    """Returns the scores of all cells from 0 to 1, NaN for what is none, and their scale: up to 1, or per cent; or what
+    """Return the scores of all cells from 0 to 1, NaN for what is none, and their scale: up to 1, or per cent; or what
     the options say. Raises UserError for scores of which too many fit neither."""
     import numpy as np  # of no use to most readers, and slow to load
 

@@ -38,7 +38,7 @@ _ABANDONED = 24 * 3600  # seconds
 
 
 def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Replaces a file and creates its folder; after a crash the file holds the old bytes or all new ones. Only
+    """Replace a file and creates its folder; after a crash the file holds the old bytes or all new ones. Only
     `sync_folder` of its folder makes sure of the new ones. Without `sync`, a crash of the machine may leave a part of
     them."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
 
 
 def replace_atomically(path: Path, write: Callable[[IO[bytes]], object], *, sync: bool = True) -> None:
-    """Replaces a file with what `write` puts into a new one, as `write_atomically` does. The folder must exist."""
+    """Replace a file with what `write` puts into a new one, as `write_atomically` does. The folder must exist."""
     # A random name, not the process id: hosts that share a folder may share that, too.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
@@ -62,13 +62,13 @@ def replace_atomically(path: Path, write: Callable[[IO[bytes]], object], *, sync
 
 
 def write_page(page: Path, html: str, then: str = "or give another file to --page") -> None:
-    """Writes a page and creates its folder. Raises UserError where it cannot be written; `then` ends its next step."""
+    """Write a page and creates its folder. Raises UserError where it cannot be written; `then` ends its next step."""
     with translate_write_errors("write page", page, then):
         write_atomically(page, html.encode("utf-8", "replace"))
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Makes a hard link, or where the file system has no links a copy, whose bytes are on disk when the call returns.
+    """Make a hard link, or where the file system has no links a copy, whose bytes are on disk when the call returns.
     Raises OSError."""
     try:
         os.link(source, target)
@@ -80,7 +80,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def make_durable_folder(folder: Path) -> None:
-    """Creates a folder and its missing parents; their names are on disk when the call returns."""
+    """Create a folder and its missing parents; their names are on disk when the call returns."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for one in missing:
@@ -88,12 +88,12 @@ def make_durable_folder(folder: Path) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Waits until the bytes of a file are on disk."""
+    """Wait until the bytes of a file are on disk."""
     _sync(path, os.O_RDONLY)
 
 
 def sync_folder(folder: Path) -> None:
-    """Waits until the folder's entries are on disk."""
+    """Wait until the folder's entries are on disk."""
     _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
 
 
@@ -106,7 +106,7 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def file_sha256(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> tuple[str, int]:
-    """Returns a file's SHA-256 and its size in bytes; reads it in pieces."""
+    """Return a file's SHA-256 and its size in bytes; reads it in pieces."""
     digest, size = hashlib.sha256(), 0
     with open_regular(path) as file:
         while data := file.read(1 << 20):
@@ -118,7 +118,7 @@ def file_sha256(path: Path, progress: Callable[[int], None] = lambda _bytes: Non
 
 @contextmanager
 def open_log(path: Path, *, wait: bool) -> Iterator[int]:
-    """Locks a log for this process and yields its descriptor; creates a missing one. Where another process holds the
+    """Lock a log for this process and yields its descriptor; creates a missing one. Where another process holds the
     lock, waits, or without `wait` raises BlockingIOError. Raises OSError where the log cannot be opened."""
     make_durable_folder(path.parent)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
@@ -133,7 +133,7 @@ def open_log(path: Path, *, wait: bool) -> Iterator[int]:
 
 
 def append_lines(handle: int, lines: Sequence[str]) -> None:
-    """Appends lines after the last whole one, all or none, and waits until they are on disk. Raises OSError."""
+    """Append lines after the last whole one, all or none, and waits until they are on disk. Raises OSError."""
     if not lines:
         return
     end = _end_of_lines(handle)
@@ -147,7 +147,7 @@ def append_lines(handle: int, lines: Sequence[str]) -> None:
 
 
 def read_lines(path: Path, start: int = 0, *, lock: bool = True) -> tuple[list[bytes], int]:
-    """Returns the whole lines after the first `start` bytes, and the offset of their end. Raises OSError.
+    """Return the whole lines after the first `start` bytes, and the offset of their end. Raises OSError.
 
     Without `lock`, the last lines may be part of an append that another process is making.
     """
@@ -163,7 +163,7 @@ def read_lines(path: Path, start: int = 0, *, lock: bool = True) -> tuple[list[b
 
 
 def read_last_line(handle: int) -> bytes:
-    """Returns the last whole line of an open log, without its end; b"" for none."""
+    """Return the last whole line of an open log, without its end; b"" for none."""
     end = _end_of_lines(handle)
     start, line = end, b""
     while start and b"\n" not in line[:-1]:
@@ -180,7 +180,7 @@ def _write_durably(handle: int, data: bytes) -> None:
 
 
 def _end_of_lines(handle: int) -> int:
-    """Returns the offset of the end of the last whole line."""
+    """Return the offset of the end of the last whole line."""
     end = os.lseek(handle, 0, os.SEEK_END)
     while end:
         start = max(0, end - _BLOCK_BYTES)
@@ -192,7 +192,7 @@ def _end_of_lines(handle: int) -> int:
 
 
 def task_root() -> Path:
-    """Returns the folder of all tasks of this process: a decoder process that may write there serves one after another.
+    """Return the folder of all tasks of this process: a decoder process that may write there serves one after another.
     It is removed when the process ends."""
     root = _make_root(os.getpid())
     root.mkdir(exist_ok=True)
@@ -201,7 +201,7 @@ def task_root() -> Path:
 
 @contextmanager
 def open_task_folder() -> Iterator[Path]:
-    """Makes a folder for a task, and removes it afterwards."""
+    """Make a folder for a task, and removes it afterwards."""
     with tempfile.TemporaryDirectory(dir=task_root()) as folder:
         yield Path(folder)
 
@@ -219,7 +219,7 @@ def _remove(root: Path, process: int) -> None:
 
 
 def make_staging_folder(parent: Path) -> Path:
-    """Creates a folder of this process below `parent`, which is created if missing."""
+    """Create a folder of this process below `parent`, which is created if missing."""
     folder = parent / f"{_hash_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
     for _ in range(9):
         with suppress(FileNotFoundError):  # another run removed the empty parent at this moment
@@ -230,7 +230,7 @@ def make_staging_folder(parent: Path) -> Path:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Whether no run writes to the folder any more. One that has no name of ours is."""
+    """Return whether no run writes to the folder any more. One that has no name of ours is."""
     if not (named := _STAGING_NAME.fullmatch(folder.name)):
         return True
     if named[1] == _hash_machine() and not process_start(int(named[2])):
@@ -242,7 +242,7 @@ def is_abandoned(folder: Path) -> bool:
 
 
 def remove_abandoned_folders(parent: Path) -> None:
-    """Removes what ended runs left below `parent`, and `parent` where it is empty then."""
+    """Remove what ended runs left below `parent`, and `parent` where it is empty then."""
     with suppress(OSError):
         for path in parent.iterdir():
             if not is_abandoned(path):
@@ -266,7 +266,7 @@ class LineJournal:
         self._handle = handle
 
     def append(self, line: str) -> None:
-        """Appends a line; it is on disk when the call returns. Raises UserError, and then writes nothing."""
+        """Append a line; it is on disk when the call returns. Raises UserError, and then writes nothing."""
         if "\n" in line or "\r" in line:
             raise ValueError("a line of a journal holds a line end")
         try:
@@ -276,14 +276,14 @@ class LineJournal:
             raise UserError(_STAGE, self.path, reason, "fix that, then run the same command") from None
 
     def clear(self) -> None:
-        """Removes all lines."""
+        """Remove all lines."""
         os.ftruncate(self._handle, 0)
         self.lines = []
 
 
 @contextmanager
 def open_journal(path: Path) -> Iterator[LineJournal]:
-    """Opens the journal at `path`, created if missing. Raises UserError where another process has it open."""
+    """Open the journal at `path`, created if missing. Raises UserError where another process has it open."""
     with ExitStack() as stack:
         try:
             handle = stack.enter_context(open_log(path, wait=False))
@@ -295,7 +295,7 @@ def open_journal(path: Path) -> Iterator[LineJournal]:
 
 
 def read_journal_lines(path: Path) -> list[str]:
-    """Returns the complete lines of a journal, open or not. Raises UserError where it is missing or damaged."""
+    """Return the complete lines of a journal, open or not. Raises UserError where it is missing or damaged."""
     lines: list[str] = []
     try:
         for line in read_lines(path, lock=False)[0]:

@@ -66,11 +66,11 @@ class JsonObjectReader:
 
     @property
     def sha256(self) -> str:
-        """The digest of the bytes read so far."""
+        """Return the digest of the bytes read so far."""
         return self._digest.hexdigest()
 
     def keys(self) -> Iterator[str]:
-        """Yields the top-level object's keys in file order; the caller reads or skips each value before the next."""
+        """Yield the top-level object's keys in file order; the caller reads or skips each value before the next."""
         if (first := self._first_character()) != "{":
             raise self._error(f"begins with {first!r}: no JSON object" if first else "is empty", self._form)
         self._position += 1
@@ -82,7 +82,7 @@ class JsonObjectReader:
             raise self._damage_error("has something after its last brace")
 
     def items(self, decoder: msgspec.json.Decoder[Any], once: Sequence[str]) -> Iterator[tuple[int, list[Any], bool]]:
-        """Yields what `batches` does, of a file that is one array."""
+        """Yield what `batches` does, of a file that is one array."""
         if (first := self._first_character()) != "[":
             raise self._error(f"begins with {first!r}: it holds no list" if first else "is empty", self._form)
         yield from self.batches(decoder, once)
@@ -112,7 +112,7 @@ class JsonObjectReader:
             self._position += 1
 
     def skip(self) -> None:
-        """Skips the value at the cursor."""
+        """Skip the value at the cursor."""
         if self._next_character() == "[":
             for _ in self.batches(msgspec.json.Decoder(list[msgspec.Raw])):
                 pass
@@ -122,7 +122,7 @@ class JsonObjectReader:
     def batches(
         self, decoder: msgspec.json.Decoder[Any], once: Sequence[str] = (), marks: bytes = b""
     ) -> Iterator[tuple[int, list[Any], bool]]:
-        """Yields the records of the array at the cursor as (number of the first, records, whether they are typed).
+        """Yield the records of the array at the cursor as (number of the first, records, whether they are typed).
 
         Where a record does not fit the type, its whole batch consists of plain Python values. A record may have each
         key of `once` only once: which of two values counts would be a guess. `marks`: bytes that no typed record has
@@ -151,7 +151,7 @@ class JsonObjectReader:
     def _decode_window(
         self, typed_decoder: msgspec.json.Decoder[Any], once: Sequence[str], marks: bytes, scanner: json.JSONDecoder
     ) -> tuple[list[Any] | None, bool]:
-        """Returns the records up to the window's last boundary; None where they cannot be decoded together."""
+        """Return the records up to the window's last boundary; None where they cannot be decoded together."""
         cut = self._last_boundary()
         if not cut:
             return None, False
@@ -181,7 +181,7 @@ class JsonObjectReader:
         return self._error(f"has a record after byte {self._offset + self._position} whose {error}", "keep one of them")
 
     def _last_boundary(self) -> int:
-        """Returns the position after the `}` of the window's last `}, {`; 0 where its second half has none."""
+        """Return the position after the `}` of the window's last `}, {`; 0 where its second half has none."""
         end, half = len(self._window), (self._position + len(self._window)) // 2
         while (brace := self._window.rfind(b"}", half, end)) > 0:
             if _BOUNDARY.match(self._window, brace):
@@ -190,7 +190,7 @@ class JsonObjectReader:
         return 0
 
     def _decode_one_by_one(self, number: int, scanner: json.JSONDecoder) -> list[Any]:
-        """Returns the records from the cursor to the window's end, including the one that the end cuts."""
+        """Return the records from the cursor to the window's end, including the one that the end cuts."""
         window, records = self._offset, list[Any]()
         while True:
             records.append(self._value(f"record {number + len(records)}: ", scanner))
@@ -199,11 +199,11 @@ class JsonObjectReader:
             self._position += 1
 
     def value(self, once: Sequence[str] = ()) -> Any:
-        """Returns the value at the cursor and moves the cursor behind it. No object may have a key of `once` twice."""
+        """Return the value at the cursor and moves the cursor behind it. No object may have a key of `once` twice."""
         return self._value("", _make_scanner(once))
 
     def _value(self, what: str, scanner: json.JSONDecoder) -> Any:
-        """Reads on where the window cuts the value. Bytes that are not UTF-8 become lone surrogates. Errors name `what`
+        """Read on where the window cuts the value. Bytes that are not UTF-8 become lone surrogates. Errors name `what`
         it is."""
         self._next_character()
         while True:
@@ -229,7 +229,7 @@ class JsonObjectReader:
         return value if data.isascii() else scanner.decode(data.decode("utf-8", "surrogateescape"))
 
     def _next_character(self) -> str:
-        """Moves the cursor to the next character that is not blank and returns it; '' at the end of the file."""
+        """Move the cursor to the next character that is not blank and returns it; '' at the end of the file."""
         while True:
             self._position = _BLANK.match(self._window, self._position).end()  # type: ignore[union-attr]
             if self._position < len(self._window) or self._at_end:
@@ -237,7 +237,7 @@ class JsonObjectReader:
             self._read_ahead(1)
 
     def _read_ahead(self, size: int) -> None:
-        """Reads until `size` bytes follow the cursor, or to the end of the file."""
+        """Read until `size` bytes follow the cursor, or to the end of the file."""
         lacking, pieces = size - (len(self._window) - self._position), [self._window[self._position :]]
         if lacking <= 0 or self._at_end:
             return
@@ -265,7 +265,7 @@ class JsonObjectReader:
 
 
 def _has_at_most(piece: bytes, marks: bytes) -> bool:
-    """Whether a piece has each byte of `marks` no more often than these."""
+    """Return whether a piece has each byte of `marks` no more often than these."""
     values = np.frombuffer(piece, np.uint8)  # several times as fast as bytes.count
     return all(np.count_nonzero(values == mark) <= marks.count(mark) for mark in set(marks))
 
@@ -275,7 +275,7 @@ def _parse_integer(digits: str) -> int | float:
 
 
 def _make_scanner(once: Sequence[str]) -> json.JSONDecoder:
-    """A parser of single values that refuses objects with a key of `once` twice."""
+    """Return a parser of single values that refuses objects with a key of `once` twice."""
 
     def join(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         require_unique_keys([pair for pair in pairs if pair[0] in once])

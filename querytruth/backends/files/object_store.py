@@ -55,11 +55,11 @@ class DatabaseObjects:
         self._engine: sa.Engine | None = None
 
     def url_of(self, name: str) -> str:
-        """Returns where an object lies, for messages."""
+        """Return where an object lies, for messages."""
         return f"{redact_url(self._url)} {name}"
 
     def read(self, names: Sequence[str], max_bytes: int) -> dict[str, Stored]:
-        """Returns those of the objects that are there."""
+        """Return those of the objects that are there."""
         found: dict[str, Stored] = {}
         columns = (_OBJECTS.c.name, _OBJECTS.c.data, _OBJECTS.c.tag)
         with self._reading() as connection:
@@ -72,7 +72,7 @@ class DatabaseObjects:
         return found
 
     def list_below(self, prefix: str) -> list[str]:
-        """Returns the names that begin with the prefix, sorted."""
+        """Return the names that begin with the prefix, sorted."""
         chosen = (_OBJECTS.c.name >= prefix) & (_OBJECTS.c.name < prefix + _LAST)
         with self._reading() as connection:
             found = connection and connection.execute(
@@ -81,7 +81,7 @@ class DatabaseObjects:
             return [name for (name,) in found or ()]
 
     def put(self, objects: Mapping[str, bytes]) -> None:
-        """Stores objects, whatever has their names; they are on disk when the call returns."""
+        """Store objects, whatever has their names; they are on disk when the call returns."""
         if objects:
             insert = self._insert()
             insert = insert.on_conflict_do_update(
@@ -91,7 +91,7 @@ class DatabaseObjects:
                 connection.execute(insert, [_as_row(name, objects[name]) for name in sorted(objects)])
 
     def put_new(self, objects: Mapping[str, bytes]) -> set[str]:
-        """Stores those of the objects whose names are free, and returns these names."""
+        """Store those of the objects whose names are free, and returns these names."""
         if not objects:
             return set()
         insert = self._insert().on_conflict_do_nothing().returning(_OBJECTS.c.name)
@@ -100,20 +100,20 @@ class DatabaseObjects:
             return {row["name"] for row in rows if connection.execute(insert, row).first() is not None}
 
     def put_changed(self, name: str, data: bytes, tag: str) -> bool:
-        """Replaces an object whose tag is still this one; False where it is another, and where there is none."""
+        """Replace an object whose tag is still this one; False where it is another, and where there is none."""
         same = (_OBJECTS.c.name == name) & (_OBJECTS.c.tag == tag)
         with self._writing() as connection:
             return bool(connection.execute(sa.update(_OBJECTS).where(same).values(**_as_row(name, data))).rowcount)
 
     def remove(self, names: Sequence[str]) -> None:
-        """Removes those of the objects that are there."""
+        """Remove those of the objects that are there."""
         with self._writing() as connection:
             for start in range(0, len(names), _AT_ONCE):
                 chosen = _OBJECTS.c.name.in_(names[start : start + _AT_ONCE])
                 connection.execute(sa.delete(_OBJECTS).where(chosen))
 
     def close(self) -> None:
-        """Closes the connections; the store may be used again."""
+        """Close the connections; the store may be used again."""
         with self._lock:
             if self._engine is not None:
                 self._engine.dispose()
@@ -145,7 +145,7 @@ class DatabaseObjects:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Raises UserError, without the URL's password, in place of errors of the database."""
+        """Raise UserError, without the URL's password, in place of errors of the database."""
         try:
             yield
         except sa.exc.DBAPIError as error:
@@ -162,7 +162,7 @@ class DatabaseObjects:
 
 
 def parse_database_url(location: str | Path, stage: str) -> sa.URL:
-    """Parses a file's path or a SQLAlchemy URL. Raises UserError for a URL that is none of a supported database."""
+    """Parse a file's path or a SQLAlchemy URL. Raises UserError for a URL that is none of a supported database."""
     if isinstance(location, Path) or "://" not in location:
         return sa.URL.create("sqlite", database=str(location))
     scheme, _, rest = location.partition("://")
@@ -176,12 +176,12 @@ def parse_database_url(location: str | Path, stage: str) -> sa.URL:
 
 
 def redact_url(url: sa.URL) -> str:
-    """Returns the URL without user, password and options."""
+    """Return the URL without user, password and options."""
     return sa.URL.create(url.drivername, host=url.host, port=url.port, database=url.database).render_as_string()
 
 
 def _connect(url: sa.URL, *, is_file: bool) -> sa.Engine:
-    """Returns an engine, and creates the table where it is missing."""
+    """Return an engine, and creates the table where it is missing."""
     if is_file:
         if url.database:
             make_durable_folder(Path(url.database).parent)
@@ -204,7 +204,7 @@ def _connect(url: sa.URL, *, is_file: bool) -> sa.Engine:
 
 
 def _make_durable(connection: Any, _record: Any) -> None:
-    """Sets SQLite so that readers do not wait for writers, and commits survive a power failure."""
+    """Set SQLite so that readers do not wait for writers, and commits survive a power failure."""
     for pragma in (f"busy_timeout={_BUSY_SECONDS * 1000}", "journal_mode=WAL", "synchronous=FULL"):
         connection.execute(f"PRAGMA {pragma}")
 
@@ -217,7 +217,7 @@ Objects = DatabaseObjects | BucketObjects
 
 
 def open_objects(location: str | Path) -> Objects:
-    """Returns the store at a path, a SQLAlchemy URL or the URL of a folder in object storage. Connects to nothing yet.
+    """Return the store at a path, a SQLAlchemy URL or the URL of a folder in object storage. Connects to nothing yet.
     Raises UserError for another URL."""
     if isinstance(location, str) and is_object_url(location):
         return BucketObjects(BucketFolder.parse(location))

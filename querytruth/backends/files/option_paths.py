@@ -36,12 +36,12 @@ class OptionsOf:
 
 
 def resolve_path(text: str, folder: BaseFolder) -> str:
-    """Returns the absolute path; a URL stays as it is."""
+    """Return the absolute path; a URL stays as it is."""
     return text if "://" in text else str((folder or Path.cwd()) / Path(text).expanduser())
 
 
 def resolve_if_exists(text: str, folder: BaseFolder) -> str:
-    """Returns the absolute path where it exists; else the text is a name and stays as it is."""
+    """Return the absolute path where it exists; else the text is a name and stays as it is."""
     return str(folder / text) if folder is not None and (folder / text).exists() else text
 
 
@@ -55,7 +55,7 @@ def resolve_paths(
     folder_of: Callable[[tuple[str, ...]], BaseFolder],
     parents: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Returns a model's data, before validation, with absolute paths; `folder_of` gives the base folder of a key."""
+    """Return a model's data, before validation, with absolute paths; `folder_of` gives the base folder of a key."""
     resolved = dict(data)
     for key in data.keys() & model.model_fields.keys():
         value, where, field = data[key], (*parents, key), model.model_fields[key]
@@ -68,7 +68,7 @@ def resolve_paths(
 
 
 def submodel_of(field: FieldInfo) -> type[BaseModel] | None:
-    """Returns the model class of a field, or None."""
+    """Return the model class of a field, or None."""
     return next((part for part in _type_parts(field) if isinstance(part, type) and issubclass(part, BaseModel)), None)
 
 
@@ -87,7 +87,7 @@ def _path_rule(field: FieldInfo) -> PathRule | None:
 
 
 def _type_parts(field: FieldInfo) -> Iterator[Any]:
-    """Yields a field's type and marks, and those inside unions, lists and Annotated."""
+    """Yield a field's type and marks, and those inside unions, lists and Annotated."""
     waiting = [field.annotation, *field.metadata]
     while waiting:
         part = waiting.pop(0)
@@ -104,7 +104,7 @@ def _apply_rule(rule: PathRule, value: Any, folder: BaseFolder) -> Any:
 
 
 def read_plugin_file(package: PluginPackage, key: str, path: Path) -> tuple[str, dict[str, Any]]:
-    """Returns the plug-in that a YAML file names under a key, and all other keys as options; relative paths are below
+    """Return the plug-in that a YAML file names under a key, and all other keys as options; relative paths are below
     the file's folder. Raises UserError."""
     with translate_read_errors(package.stage, path, "fix the file", also=(yaml.YAMLError,)):
         data = text_formats.load_yaml(safe_paths.read_regular(path, text_formats.MAX_YAML_BYTES).decode("utf-8"))

@@ -37,7 +37,7 @@ class ParquetPart(NamedTuple):
 
 
 def read_part(part: ParquetPart) -> bytes | str:
-    """Returns the next part of a stream as Arrow writes it between processes, a dictionary once, b"" after the last, or
+    """Return the next part of a stream as Arrow writes it between processes, a dictionary once, b"" after the last, or
     why the file cannot be read. Raises OSError for one that is too large."""
     if part.number <= 0:
         _open.clear()
@@ -83,7 +83,7 @@ def _iterate(part: ParquetPart) -> Iterator[bytes]:
 
 
 def _written_out(chunks: Sequence[pq.ColumnChunkMetaData]) -> set[str]:
-    """Returns the columns with eight bytes a value and more: most values are written out, and to look each of them up
+    """Return the columns with eight bytes a value and more: most values are written out, and to look each of them up
     takes several times as long as to read it."""
     size, values = Counter[str](), Counter[str]()
     for chunk in chunks:
@@ -93,14 +93,14 @@ def _written_out(chunks: Sequence[pq.ColumnChunkMetaData]) -> set[str]:
 
 
 def _small_batch(schema: pa.Schema) -> int:
-    """Returns how many rows are small in memory. Arrow takes in the dictionary of a column once for every batch, so a
+    """Return how many rows are small in memory. Arrow takes in the dictionary of a column once for every batch, so a
     table of codes, however long its texts are, comes in few."""
     is_coded = all(pa.types.is_dictionary(kind) or pa.types.is_primitive(kind) for kind in schema.types)
     return max(_ROWS, _CODES // max(1, len(schema))) if is_coded else _ROWS
 
 
 def _decoded_bytes(column: pa.Array) -> int:
-    """Returns the bytes of a column without dictionaries, also in its structs and lists."""
+    """Return the bytes of a column without dictionaries, also in its structs and lists."""
     kind = column.type
     if pa.types.is_struct(kind):
         return sum(_decoded_bytes(field) for field in column.flatten())
@@ -113,6 +113,6 @@ def _decoded_bytes(column: pa.Array) -> int:
 
 
 def refuse_size(in_memory: int, size: int, most: int) -> None:
-    """Raises OSError for a file of `size` bytes that unpacks to more than `most`."""
+    """Raise OSError for a file of `size` bytes that unpacks to more than `most`."""
     if in_memory > most:
         raise OSError(errno.EFBIG, f"unpacks {size >> 10:,} KB to more than {in_memory >> 20:,} MB")

@@ -39,7 +39,7 @@ _TAIL = 8  # bytes: the footer's length, and "PAR1"
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Returns the table of a regular file, or these columns of it. Raises OSError, also for a table that is too large
+    """Return the table of a regular file, or these columns of it. Raises OSError, also for a table that is too large
     for its file, and pa.ArrowException."""
     schema, *batches = _read_parts(path, columns, None)
     if not batches:
@@ -55,7 +55,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 def read_stated_table(
     folder: Path, name: str, sha256: str, stage: str, next_step: str, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Returns the table of a file below a folder, or these columns of it, whose digest a manifest states. Raises
+    """Return the table of a file below a folder, or these columns of it, whose digest a manifest states. Raises
     UserError where it is missing, leads out of the folder, has other bytes, or is no such table."""
     file = contained_file(folder, name, stage)
     with translate_read_errors(stage, file, next_step, also=(pa.ArrowException, KeyError)):
@@ -65,7 +65,7 @@ def read_stated_table(
 
 
 def encode_readable(table: pa.Table, **options: Any) -> pa.Buffer:
-    """Returns the table as a file by the options of Arrow; without compression where it repeats so much that
+    """Return the table as a file by the options of Arrow; without compression where it repeats so much that
     `read_parquet` would take the file for one that is made to fill the memory. Raises OSError for a table that no file
     may hold."""
     for more in ({}, {"compression": "none", "use_dictionary": False}):
@@ -79,14 +79,14 @@ def encode_readable(table: pa.Table, **options: Any) -> pa.Buffer:
 
 
 def read_parquet_schema(source: Path | BinaryIO) -> pa.Schema:
-    """Returns the schema of a regular file or an open one. Raises OSError and pa.ArrowException."""
+    """Return the schema of a regular file or an open one. Raises OSError and pa.ArrowException."""
     return next(_read_parts(source, None, _BATCH_ROWS))
 
 
 def iterate_parquet(
     source: Path | BinaryIO, columns: Sequence[str] | None = None, rows: int = _BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a regular file or an open one, or these columns of it, in batches of at most `rows`. Raises
+    """Yield the rows of a regular file or an open one, or these columns of it, in batches of at most `rows`. Raises
     OSError, also for a table that is too large for its file, and pa.ArrowException."""
     parts = _read_parts(source, columns, rows)
     next(parts)
@@ -94,7 +94,7 @@ def iterate_parquet(
 
 
 def _read_parts(source: Path | BinaryIO, columns: Sequence[str] | None, rows: int | None) -> Iterator[Any]:
-    """Yields the schema, then the batches: a worker reads one ahead of the caller."""
+    """Yield the schema, then the batches: a worker reads one ahead of the caller."""
     with on_disk(source) as path:
         with open_regular(path) as file:
             size = file.seek(0, 2)
@@ -150,7 +150,7 @@ class _BatchStream:
         self._checked: dict[int, pa.Array] = {}  # the last dictionary by column; kept, so that its memory stays its own
 
     def read(self, data: bytes) -> pa.RecordBatch:
-        """Returns the next batch. Raises pa.ArrowException."""
+        """Return the next batch. Raises pa.ArrowException."""
         self._data.seek(self._data.truncate(0))
         self._data.write(data)
         self._data.seek(0)
@@ -183,13 +183,13 @@ def _as_error(failure: WorkerFailure, size: int) -> OSError:
 
 
 def _most_bytes(size: int) -> int:
-    """Returns the bytes in memory that a file of `size` bytes may have."""
+    """Return the bytes in memory that a file of `size` bytes may have."""
     return min(max(_SMALL_TABLE, _EXPANSION * size), _LARGEST_TABLE)
 
 
 @contextmanager
 def on_disk(source: Path | BinaryIO) -> Iterator[Path]:
-    """Yields the path of a file, or that of a copy of what is open."""
+    """Yield the path of a file, or that of a copy of what is open."""
     if isinstance(source, Path):
         yield source
         return
@@ -201,7 +201,7 @@ def on_disk(source: Path | BinaryIO) -> Iterator[Path]:
 
 
 def write_checked(path: Path, table: pa.Table) -> None:
-    """Replaces the file with the table, atomically."""
+    """Replace the file with the table, atomically."""
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     data = sink.getvalue()
@@ -210,7 +210,7 @@ def write_checked(path: Path, table: pa.Table) -> None:
 
 
 def read_checked(path: Path, columns: Sequence[str] | None = None) -> pa.Table | None:
-    """Returns the table, or the given columns of it; None where the file is missing or damaged."""
+    """Return the table, or the given columns of it; None where the file is missing or damaged."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:

@@ -17,7 +17,7 @@ MAX_DOCUMENT_BYTES = 1 << 30  # of a file that is read whole: JSON, CSV, caption
 
 
 def contained_path(folder: Path, name: str, stage: str) -> Path:
-    """Returns the path of `name` below the folder; the file may be missing. Raises UserError where the name leads out
+    """Return the path of `name` below the folder; the file may be missing. Raises UserError where the name leads out
     of the folder, or where it or a folder on its way is a link."""
     if not is_contained_name(name):
         raise UserError(stage, f"{folder}: {name!r}", "leads out of the set", _NEXT_STEP)
@@ -30,7 +30,7 @@ def contained_path(folder: Path, name: str, stage: str) -> Path:
 
 
 def contained_file(folder: Path, name: str, stage: str) -> Path:
-    """Returns the path of an existing regular file. Raises UserError as `contained_path`, and for a missing file, a
+    """Return the path of an existing regular file. Raises UserError as `contained_path`, and for a missing file, a
     pipe or a device, which could block its reader."""
     path = contained_path(folder, name, stage)
     mode = _mode(path)
@@ -41,13 +41,13 @@ def contained_file(folder: Path, name: str, stage: str) -> Path:
 
 
 def is_contained_name(name: str) -> bool:
-    """Whether a name is relative and has no part that leads upwards."""
+    """Return whether a name is relative and has no part that leads upwards."""
     parts = PurePosixPath(name).parts
     return bool(parts) and not name.startswith("/") and ".." not in parts and not set(name) & _FORBIDDEN
 
 
 def _mode(path: Path) -> int | None:
-    """Returns the type and permissions of what is at the path, links not followed; None where nothing is."""
+    """Return the type and permissions of what is at the path, links not followed; None where nothing is."""
     try:
         return os.lstat(path).st_mode
     except (OSError, ValueError):  # a name too long, or with a lone surrogate
@@ -59,7 +59,7 @@ _NEXT_STEP = "replace it by what it stands for, or ask for the set again"
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Opens a regular file, or a link to one, for reading. Raises OSError, also for a pipe, a device or a folder."""
+    """Open a regular file, or a link to one, for reading. Raises OSError, also for a pipe, a device or a folder."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         require_regular(handle)
@@ -70,7 +70,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def require_regular(handle: int) -> None:
-    """Raises OSError where an open file is not regular."""
+    """Raise OSError where an open file is not regular."""
     mode = os.fstat(handle).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -79,7 +79,7 @@ def require_regular(handle: int) -> None:
 
 
 def read_regular(path: Path, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
-    """Returns the bytes of a regular file. Raises OSError, also where it has more than `limit` bytes."""
+    """Return the bytes of a regular file. Raises OSError, also where it has more than `limit` bytes."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > limit or len(data := file.read(limit + 1)) > limit:

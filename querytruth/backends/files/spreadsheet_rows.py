@@ -36,7 +36,7 @@ class SheetPart(NamedTuple):
 
 
 def read_sheet(path: Path, stage: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """Returns the name of the sheet that is read, then those of the others that are shown; and its rows."""
+    """Return the name of the sheet that is read, then those of the others that are shown; and its rows."""
     sheet = find_table_options().sheet
     parts = map_in_workers(read_sheet_part, (SheetPart(str(path), sheet, number) for number in count()), _LIMITS)
     names = _receive(parts, path, stage)
@@ -59,7 +59,7 @@ def _receive(parts: Iterator[Any], path: Path, stage: str) -> Any:
 
 
 def read_sheet_part(part: SheetPart) -> list[Any] | str:
-    """Returns a part of a file, [] after its last row, or why it cannot be read."""
+    """Return a part of a file, [] after its last row, or why it cannot be read."""
     if part.number == 0:
         _rows[""] = _read(part)
     try:
@@ -94,7 +94,7 @@ def _read(part: SheetPart) -> Iterator[list[Any]]:
 
 
 def _to_plain(cell: Any) -> str | list[str]:
-    """Returns the text of a cell; that of a date, a truth value or a fraction in a list."""
+    """Return the text of a cell; that of a date, a truth value or a fraction in a list."""
     if isinstance(cell, str):
         return cell
     if isinstance(cell, bool):

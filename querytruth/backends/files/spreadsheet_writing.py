@@ -15,7 +15,7 @@ _MOST_CHARACTERS = 60  # of a column that is as wide as its texts
 
 
 def encode_sheet(rows: Sequence[Sequence[str]], images: Sequence[bytes | None]) -> bytes:
-    """Returns the bytes of a file whose first row stays in view. `images`: by row a JPEG, which lies over the first
+    """Return the bytes of a file whose first row stays in view. `images`: by row a JPEG, which lies over the first
     column and moves with its row, or None."""
     out = io.BytesIO()
     with xlsxwriter.Workbook(out, {"in_memory": True}) as book:

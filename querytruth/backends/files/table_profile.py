@@ -23,13 +23,13 @@ _LONGEST = 120  # bytes of a line that is shown in other encodings
 
 
 def report_profile(path: Path, *facts: str) -> None:
-    """Reports one line of what a file was taken for."""
+    """Report one line of what a file was taken for."""
     if any(facts):
         current_run().reporter.log(f"{path.name}: {'; '.join(filter(None, facts))}")
 
 
 def find_encoding(stage: str, path: Path) -> str:
-    """Returns utf-8, or the UTF-16 of a file. Raises UserError for one in which more than a tenth of the lines with
+    """Return utf-8, or the UTF-16 of a file. Raises UserError for one in which more than a tenth of the lines with
     other letters than ASCII is no UTF-8; what it reads in other encodings is shown without ASCII, which may be
     private."""
     total, wrong = 0, list[bytes]()
@@ -57,7 +57,7 @@ def find_encoding(stage: str, path: Path) -> str:
 
 
 def _decode_rows(rows: Sequence[bytes], encoding: str) -> str:
-    """Returns what is not ASCII of the first three rows in an encoding; "" where one of all does not fit it."""
+    """Return what is not ASCII of the first three rows in an encoding; "" where one of all does not fit it."""
     try:
         texts = [row.decode(encoding, "strict" if len(row) < _LONGEST else "ignore") for row in rows]
     except UnicodeDecodeError:
@@ -67,12 +67,12 @@ def _decode_rows(rows: Sequence[bytes], encoding: str) -> str:
 
 
 def fold_name(name: str) -> str:
-    """Returns the name of a column without what writers differ in."""
+    """Return the name of a column without what writers differ in."""
     return unicodedata.normalize("NFKC", name).strip().casefold().replace(" ", "_")
 
 
 def find_header(rows: Sequence[Sequence[str]], usual: Iterable[str]) -> tuple[int, int]:
-    """Returns which of the rows names the columns, and how many of the usual names it has: the one with the most, else
+    """Return which of the rows names the columns, and how many of the usual names it has: the one with the most, else
     the first with a text that is no comment."""
     known = set(map(fold_name, usual))
     scores = [len(known & set(map(fold_name, row))) for row in rows]
@@ -83,7 +83,7 @@ def find_header(rows: Sequence[Sequence[str]], usual: Iterable[str]) -> tuple[in
 
 
 def find_delimiter(lines: Sequence[str], usual: Iterable[str]) -> str:
-    """Returns what separates the columns: that by which a row has most of the usual names, then that by which most rows
+    """Return what separates the columns: that by which a row has most of the usual names, then that by which most rows
     have the same number of cells."""
 
     def rate(delimiter: str) -> tuple[int, int]:
@@ -111,8 +111,8 @@ class TableShape(NamedTuple):
     usual: frozenset[str]
 
     def is_other(self, cells: Sequence[str], *, is_ragged: bool) -> bool:
-        """Whether a row after an empty one belongs to another table, or to a note below. `is_ragged`: rows of another
-        table may have fewer cells."""
+        """Return whether a row after an empty one belongs to another table, or to a note below. `is_ragged`: rows of
+        another table may have fewer cells."""
         if len(self.usual & set(map(fold_name, cells))) > 1 or (is_ragged and len(cells) < self.end):
             return True
         numbers = [cells[place] for place in self.numbers if place < len(cells)]
@@ -120,7 +120,7 @@ class TableShape(NamedTuple):
 
 
 def find_shape(rows: Sequence[Sequence[str]], usual: Iterable[str]) -> TableShape:
-    """Returns where the table lies of which these are the first rows. Of tables beside each other, with an empty column
+    """Return where the table lies of which these are the first rows. Of tables beside each other, with an empty column
     between them, it is the one with most of the usual names."""
     known = frozenset(map(fold_name, usual))
     place = find_header(rows, usual)[0]

@@ -44,7 +44,7 @@ class WrittenFloat(float):
 
     @classmethod
     def read(cls, text: str) -> float:
-        """Returns the number, as this where it has 18 characters or more."""
+        """Return the number, as this where it has 18 characters or more."""
         number = cls(text) if len(text) >= EXACT_DIGITS else float(text)
         if isinstance(number, cls):
             number.text = text
@@ -68,7 +68,7 @@ class Table(NamedTuple):
 def open_table(
     path: Path, usual: Sequence[str] = (), stage: str = _IMPORT, encoding: str = "", lines: Iterator[Line] | None = None
 ) -> Table:
-    """Returns the table of a text file or a sheet whose header has most of the usual names. With `lines`, of a log,
+    """Return the table of a text file or a sheet whose header has most of the usual names. With `lines`, of a log,
     each of them is a row, an empty one and one that is none, too. Raises UserError."""
     about, delimiter = list[str](), ""
     if path.suffix.lower() == SHEET_SUFFIX:
@@ -99,7 +99,7 @@ def open_table(
 def _iterate_body(
     where: str, stage: str, rows: Iterator[_Row], header: list[str], shape: table_profile.TableShape, *, is_log: bool
 ) -> Iterator[_Row]:
-    """Yields the rows of the table, without those that repeat its header, up to an empty row after which another table
+    """Yield the rows of the table, without those that repeat its header, up to an empty row after which another table
     begins; of a log also the empty rows and those that follow."""
     after_empty, is_sheet = False, where.endswith(" row")
     for number, cells, problem in rows:
@@ -125,7 +125,7 @@ def _iterate_body(
 
 
 def read_columns(path: Path, stage: str = _IMPORT, encoding: str = "", usual: Sequence[str] = ()) -> list[str]:
-    """Returns the names of a table's columns; of JSON lines, the keys of the first. `usual`: names that the header may
+    """Return the names of a table's columns; of JSON lines, the keys of the first. `usual`: names that the header may
     have, by which it is found. Raises UserError."""
     with translate_read_errors(stage, path):
         if path.suffix.lower() == ".parquet":
@@ -139,7 +139,7 @@ def read_columns(path: Path, stage: str = _IMPORT, encoding: str = "", usual: Se
 
 
 def find_usual_column(names: Sequence[str], usual: Sequence[str]) -> str | None:
-    """Returns the column with the first of the usual names, whatever its capitals and the blanks around it."""
+    """Return the column with the first of the usual names, whatever its capitals and the blanks around it."""
     known = {name.strip().casefold(): name for name in reversed(names)}
     return next((known[name] for name in usual if name in known), None)
 
@@ -153,7 +153,7 @@ def iterate_rows(
     *,
     objects: bool = False,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the place (file and line) and the cells of every row; the table must have the columns, and the optional
+    """Yield the place (file and line) and the cells of every row; the table must have the columns, and the optional
     ones come with them where it has them. Cells are texts, of JSON lines and Parquet what is there, but lists, bytes
     and the like where they may be `objects` alone. Raises UserError."""
     with translate_read_errors(stage, path):
@@ -176,7 +176,7 @@ def iterate_rows(
 
 
 def refuse_objects(place: str, stage: str, cells: Iterable[Any]) -> None:
-    """Raises UserError for a cell that is neither text nor number: nobody wants to read how it is printed."""
+    """Raise UserError for a cell that is neither text nor number: nobody wants to read how it is printed."""
     if wrong := next((cell for cell in cells if isinstance(cell, dict | list | bytes)), None):
         reason = f"has a {type(wrong).__name__} where a text is wanted"
         raise UserError(stage, place, reason, "name another column, or write texts into it")
@@ -223,7 +223,7 @@ def _not_parquet(path: Path, stage: str, error: Exception) -> UserError:
 
 
 def _parse_csv(path: Path, stage: str, lines: Iterator[Line], delimiter: str) -> Iterator[_Row]:
-    """Yields the records, each with the number of its first line; a quoted cell may contain line ends."""
+    """Yield the records, each with the number of its first line; a quoted cell may contain line ends."""
     reader = csv.reader((text for _, text, _ in lines), delimiter=delimiter, strict=True)
     start = 1
     try:
@@ -244,7 +244,7 @@ def _next_row(reader: Iterator[list[str]]) -> list[str] | None:
 
 
 def _parse_lines(lines: Iterator[Line], delimiter: str) -> Iterator[_Row]:
-    """Yields a row per line. A quoted cell may not run on over lines: one that was opened by mistake would take all
+    """Yield a row per line. A quoted cell may not run on over lines: one that was opened by mistake would take all
     that follows with it; in a table of tabs, it would take what follows in its line."""
     for number, text, problem in lines:
         row: list[str] = []
@@ -264,7 +264,7 @@ def _unquote(cell: str) -> str:
 
 
 def _iterate_objects(path: Path, stage: str, encoding: str) -> _Records:
-    """Yields place and record of JSON lines, or of a JSON list of objects."""
+    """Yield place and record of JSON lines, or of a JSON list of objects."""
     lines, is_list = open_lines(path, stage, encoding, []), path.suffix.lower() == ".json"
     texts = [(0, "".join(text for _, text, _ in lines))] if is_list else ((number, text) for number, text, _ in lines)
     kind: Any = list[dict[str, Any]] if is_list else dict[str, Any]
@@ -285,7 +285,7 @@ def _iterate_objects(path: Path, stage: str, encoding: str) -> _Records:
 
 
 def open_lines(path: Path, stage: str, encoding: str, about: list[str], *, is_log: bool = False) -> Iterator[Line]:
-    """Yields number and text of every line, with its end. UTF-8 is read as a stream, anything else, and lines that end
+    """Yield number and text of every line, with its end. UTF-8 is read as a stream, anything else, and lines that end
     in CR alone, as a whole; `about` then gets how. Of a log, a line that is no UTF-8 has that as its problem."""
     given = encoding if encoding.lower() not in ("", "utf-8") else column_profile.find_table_options().encoding
     found = given or table_profile.find_encoding(stage, require_file(path, stage))

@@ -49,7 +49,7 @@ class _BoundedReads(io.RawIOBase):
 def iterate_members(
     path: Path, limit_of: Callable[[str], int | None], error: Callable[[object, str], UserError]
 ) -> Iterator[TarMember]:
-    """Yields the members of an uncompressed tar, but for folders; `limit_of` returns the most bytes that one of a name
+    """Yield the members of an uncompressed tar, but for folders; `limit_of` returns the most bytes that one of a name
     may have, None for one that is not read (`unread`). Raises `error(file, reason)` where the tar is cut or damaged, or
     another is appended to it."""
     at = "its first member"

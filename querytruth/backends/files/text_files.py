@@ -26,13 +26,13 @@ FIX_FILE = "fix the file, or download it again"
 
 
 def import_error(item: object, reason: str, next_step: str = FIX_FILE) -> UserError:
-    """Returns the error for a wrong file."""
+    """Return the error for a wrong file."""
     return UserError(_STAGE, item, reason, next_step)
 
 
 @contextmanager
 def source_folder(source: Path) -> Iterator[None]:
-    """Refuses files that lead out of the source, a folder or the folder of a file, while its files are read."""
+    """Refuse files that lead out of the source, a folder or the folder of a file, while its files are read."""
     root = source.resolve()
     token = _root.set(root if root.is_dir() else root.parent)
     try:
@@ -42,7 +42,7 @@ def source_folder(source: Path) -> Iterator[None]:
 
 
 def require_file(path: Path, stage: str = _STAGE) -> Path:
-    """Returns the path, if it is a file, and not a link that leads out of the source."""
+    """Return the path, if it is a file, and not a link that leads out of the source."""
     root = _root.get()
     if not is_file(path):
         raise UserError(
@@ -54,7 +54,7 @@ def require_file(path: Path, stage: str = _STAGE) -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Whether the path is a regular file; a name that no file can have is none."""
+    """Return whether the path is a regular file; a name that no file can have is none."""
     try:
         return path.is_file()
     except (OSError, ValueError):  # too long, or with half a character
@@ -62,7 +62,7 @@ def is_file(path: Path) -> bool:
 
 
 def find_file(folder: Path, names: Sequence[str], description: str) -> Path:
-    """Returns the first of the names that is a file in the folder."""
+    """Return the first of the names that is a file in the folder."""
     if not folder.is_dir():
         raise import_error(folder, "is no folder", f"give the folder that holds {description}")
     for name in names:
@@ -72,13 +72,13 @@ def find_file(folder: Path, names: Sequence[str], description: str) -> Path:
 
 
 def iterate_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yields number (from 1) and text of every line, without its end."""
+    """Yield number (from 1) and text of every line, without its end."""
     for number, line, _ in iterate_whole_lines(path, _STAGE):
         yield number, line.removesuffix("\n").removesuffix("\r")
 
 
 def iterate_whole_lines(path: Path, stage: str, *, is_log: bool = False) -> Iterator[Line]:
-    """Yields number and text of every line, with its end. Of a log, a line that is no UTF-8 is one with a problem."""
+    """Yield number and text of every line, with its end. Of a log, a line that is no UTF-8 is one with a problem."""
     require_file(path, stage)
     with translate_read_errors(stage, path, "fix that"), path.open("rb") as file:
         require_text(stage, path, file.peek(4096))
@@ -103,7 +103,7 @@ def iterate_whole_lines(path: Path, stage: str, *, is_log: bool = False) -> Iter
 
 
 def iterate_json_lines(path: Path, record_type: type[T]) -> Iterator[tuple[int, T]]:
-    """Yields number and record of every line that is not blank; `record_type` is a type for msgspec."""
+    """Yield number and record of every line that is not blank; `record_type` is a type for msgspec."""
     decoder = msgspec.json.Decoder(record_type)
     for number, line in iterate_lines(path):
         if line.strip():
@@ -116,7 +116,7 @@ def iterate_json_lines(path: Path, record_type: type[T]) -> Iterator[tuple[int, 
 
 
 def read_json_file(path: Path, record_type: type[T]) -> T:
-    """Returns the content of a JSON file."""
+    """Return the content of a JSON file."""
     with translate_read_errors(_STAGE, path, "fix that"):
         data = read_regular(require_file(path))
     require_text(_STAGE, path, data[:4096])
@@ -131,12 +131,12 @@ def read_json_file(path: Path, record_type: type[T]) -> T:
 
 
 def _decode_error_reason(error: Exception) -> str:
-    """Returns msgspec's message with `images[3].id` instead of `$.images[3].id`."""
+    """Return msgspec's message with `images[3].id` instead of `$.images[3].id`."""
     return f"is not as expected: {str(error).splitlines()[0].replace('$.', '')}"
 
 
 def split_id_and_text(line: str, path: Path, number: int) -> tuple[str, str]:
-    """Splits a line at the first tab, else the first blank, into an id and a text."""
+    """Split a line at the first tab, else the first blank, into an id and a text."""
     for mark in ("\t", " "):
         name, found, text = line.partition(mark)
         if found and name.strip():

@@ -62,7 +62,7 @@ _SCRIPTS = (
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
-    """Returns the value of a JSON text; `options` are those of `json.loads`. Raises ValueError for other texts and for
+    """Return the value of a JSON text; `options` are those of `json.loads`. Raises ValueError for other texts and for
     a key that an object has twice, and RecursionError for one nested too deeply."""
     if isinstance(text, str) and not options:
         return _DECODER.decode(text)
@@ -70,17 +70,17 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
 
 
 def refuse_repeated_keys(text: str | bytes) -> None:
-    """Raises ValueError for a key that an object of a JSON text has twice, as `parse_json` does; keeps no values."""
+    """Raise ValueError for a key that an object of a JSON text has twice, as `parse_json` does; keeps no values."""
     json.loads(text, object_pairs_hook=_unique_keys_alone)
 
 
 def canonical_json(value: Any) -> bytes:
-    """Returns JSON as UTF-8 with sorted keys, two-space indents and a final line end. Raises ValueError for NaN."""
+    """Return JSON as UTF-8 with sorted keys, two-space indents and a final line end. Raises ValueError for NaN."""
     return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True) + "\n").encode()
 
 
 def parse_bounded_json(text: str | bytes) -> Any:
-    """Returns the value of a JSON text that may be a stranger's. Raises ValueError also for infinite numbers, for more
+    """Return the value of a JSON text that may be a stranger's. Raises ValueError also for infinite numbers, for more
     than 18 digits, for half a character, and for a depth of more than 40."""
     try:
         value = parse_json(text, parse_int=_integer, parse_float=_number, parse_constant=_number)
@@ -117,7 +117,7 @@ def _unique_keys_alone(pairs: list[tuple[str, Any]]) -> None:
 
 
 def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns the members of an object. Raises ValueError for a key that is there twice."""
+    """Return the members of an object. Raises ValueError for a key that is there twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
@@ -130,7 +130,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=require_unique_keys)  # made once:
 
 
 def load_yaml(text: str, loader_class: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
-    """Returns the value of one document. Raises yaml.YAMLError, also for one that is too large, deep or expanding."""
+    """Return the value of one document. Raises yaml.YAMLError, also for one that is too large, deep or expanding."""
     if len(text) > MAX_YAML_BYTES:
         raise yaml.YAMLError(f"has more than {MAX_YAML_BYTES >> 20} MB")
     loader = loader_class(text)
@@ -147,7 +147,7 @@ def load_yaml(text: str, loader_class: type[yaml.SafeLoader] = yaml.SafeLoader) 
 
 
 def _count_nodes(node: yaml.Node, depth: int, known: dict[int, int]) -> int:
-    """Returns the number of nodes with all aliases written out. Raises yaml.YAMLError beyond the limits."""
+    """Return the number of nodes with all aliases written out. Raises yaml.YAMLError beyond the limits."""
     if depth > _MAX_YAML_DEPTH:
         raise yaml.YAMLError(f"is nested more than {_MAX_YAML_DEPTH} deep")
     if id(node) not in known:
@@ -161,7 +161,7 @@ def _count_nodes(node: yaml.Node, depth: int, known: dict[int, int]) -> int:
 
 
 def _check_keys(node: yaml.Node) -> None:
-    """Raises yaml.YAMLError with the line of a key that a mapping has twice: PyYAML takes the last value silently."""
+    """Raise yaml.YAMLError with the line of a key that a mapping has twice: PyYAML takes the last value silently."""
     seen = set[str]()
     for key, _ in node.value if isinstance(node, yaml.MappingNode) else []:
         if isinstance(key, yaml.ScalarNode) and key.value in seen and key.value != "<<":
@@ -176,20 +176,20 @@ class FileLink:
     path: str
 
     def to_formula(self) -> str:
-        """Returns the cell: the path's quotes, which would end the text inside the formula, are encoded. Empty where
+        """Return the cell: the path's quotes, which would end the text inside the formula, are encoded. Empty where
         the path is too long for a spreadsheet."""
         target = re.sub(r'["%#?\x00-\x20\x7f]', lambda found: quote(found[0], safe=""), f"./{self.path}")
         return f'=HYPERLINK("{target}","open")' if len(target) <= _LONGEST_LINK else ""
 
 
 def write_csv(path: Path, columns: Iterable[object], rows: Iterable[Iterable[object]]) -> None:
-    """Replaces the file with a table. Raises UserError where it cannot be written."""
+    """Replace the file with a table. Raises UserError where it cannot be written."""
     with translate_write_errors("write table", path):
         write_atomically(path, encode_csv(columns, rows))
 
 
 def encode_csv(columns: Iterable[object], rows: Iterable[Iterable[object]]) -> bytes:
-    """Returns the bytes of a file. None is an empty cell; a NUL, which no spreadsheet accepts, becomes a replacement
+    """Return the bytes of a file. None is an empty cell; a NUL, which no spreadsheet accepts, becomes a replacement
     character."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
@@ -206,24 +206,24 @@ def _encode_cell(value: object) -> object:
 
 
 def escape_formula(cell: str) -> str:
-    """Returns the cell with an apostrophe before it if a spreadsheet could run it as a formula."""
+    """Return the cell with an apostrophe before it if a spreadsheet could run it as a formula."""
     return f"'{cell}" if _is_risky(cell) else cell
 
 
 def unescape_formula(cell: str) -> str:
-    """Returns the cell before `escape_formula`; an apostrophe that it would not have added stays."""
+    """Return the cell before `escape_formula`; an apostrophe that it would not have added stays."""
     return cell[1:] if cell.startswith("'") and _is_risky(cell[1:]) else cell
 
 
 def _is_risky(cell: str) -> bool:
-    """Whether the first visible character may begin a formula. Blanks and invisible characters (zero-width, direction
-    marks, controls) are skipped, because tools strip different ones of them."""
+    """Return whether the first visible character may begin a formula. Blanks and invisible characters (zero-width,
+    direction marks, controls) are skipped, because tools strip different ones of them."""
     first = next((c for c in cell if unicodedata.category(c)[0] not in "ZC"), "")
     return unicodedata.normalize("NFKC", first)[:1] in _RISKY or cell.startswith(("\t", "\r", "\n"))
 
 
 def require_text(stage: str, item: object, head: bytes) -> None:
-    """Checks the first bytes of a file of text, such as JSON or CSV. Raises UserError that names the format of another
+    """Check the first bytes of a file of text, such as JSON or CSV. Raises UserError that names the format of another
     file."""
     for signature, reason, next_step in _SIGNATURES:
         if head.startswith(signature):
@@ -236,13 +236,13 @@ def require_text(stage: str, item: object, head: bytes) -> None:
 
 
 def refuse_repeated_columns(stage: str, item: object, header: Sequence[str], used: Collection[str]) -> None:
-    """Raises UserError for a used column that the header names twice: which of the two counts would be a guess."""
+    """Raise UserError for a used column that the header names twice: which of the two counts would be a guess."""
     if twice := next((name for name in header if name in used and header.count(name) > 1), None):
         raise UserError(stage, item, f"has the column {twice!r} twice", "rename or remove one of them")
 
 
 def detect_language(text: str) -> str:
-    """Returns the language by the script: en for Latin letters, und for none that is known."""
+    """Return the language by the script: en for Latin letters, und for none that is known."""
     if text.isascii():
         return "en" if any(c.isalpha() for c in text) else "und"
     return next((language for language, letters in _SCRIPTS if letters.search(text)), "und")

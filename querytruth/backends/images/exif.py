@@ -50,7 +50,7 @@ class Exif(NamedTuple):
 
 
 def read_exif(block: bytes) -> Exif:
-    """Reads an EXIF block (with or without its `Exif` mark) or a TIFF file. Unreadable bytes give empty fields."""
+    """Read an EXIF block (with or without its `Exif` mark) or a TIFF file. Unreadable bytes give empty fields."""
     if block[:4] == b"Exif":
         block = block[6:]
     order = {b"II*\x00": "<", b"MM\x00*": ">"}.get(block[:4])
@@ -66,7 +66,7 @@ def read_exif(block: bytes) -> Exif:
 
 
 def find_camera(head: bytes) -> str | None:
-    """Returns the camera of a photo by the first bytes of its file: make and model, the make once, as in "Canon EOS
+    """Return the camera of a photo by the first bytes of its file: make and model, the make once, as in "Canon EOS
     40D" and "NIKON D70". None where no EXIF block names a model. Nothing is decoded."""
     if (found := _BLOCK.search(head)) is None:
         return None
@@ -83,7 +83,7 @@ def find_camera(head: bytes) -> str | None:
 
 
 def _directory(block: bytes, start: int, order: str) -> dict[int, _Field]:
-    """Returns the entries by tag, as far as the block is complete. The first of two with the same tag counts."""
+    """Return the entries by tag, as far as the block is complete. The first of two with the same tag counts."""
     fields: dict[int, _Field] = {}
     if not 0 < start <= len(block) - 2:
         return fields
@@ -129,7 +129,7 @@ def _time(fields: dict[int, _Field], time: int, fraction: int, offset: int) -> s
 
 
 def _moment(year: str, month: str, day: str, hour: str, minute: str, second: str) -> str | None:
-    """Returns ISO 8601, or None for a date or time that does not exist."""
+    """Return ISO 8601, or None for a date or time that does not exist."""
     moment = f"{year}-{month}-{day}T{hour}:{minute}:{second}"
     try:
         datetime.fromisoformat(moment)
@@ -139,7 +139,7 @@ def _moment(year: str, month: str, day: str, hour: str, minute: str, second: str
 
 
 def _zone(written: str) -> str:
-    """Returns `+hh:mm`, or "" for what is not a time zone (offsets are at most 14 hours)."""
+    """Return `+hh:mm`, or "" for what is not a time zone (offsets are at most 14 hours)."""
     if written == "Z":
         return "+00:00"
     match = _OFFSET.match(written)
@@ -169,7 +169,7 @@ def _place(gps: dict[int, _Field], order: str) -> tuple[float | None, float | No
 
 
 def _degrees(gps: dict[int, _Field], value: int, reference: int, signs: str, limit: int, order: str) -> float | None:
-    """Returns signed degrees with seven decimals (a centimetre); None without a hemisphere."""
+    """Return signed degrees with seven decimals (a centimetre); None without a hemisphere."""
     parts = _ratios(gps.get(value), order)
     sign = _text(gps.get(reference))[:1].upper()
     if not parts or sign not in tuple(signs):
@@ -183,7 +183,7 @@ def _degrees(gps: dict[int, _Field], value: int, reference: int, signs: str, lim
 
 
 def _ratios(field: _Field | None, order: str) -> list[float] | None:
-    """Returns the rational numbers of a field; None if a denominator is 0."""
+    """Return the rational numbers of a field; None if a denominator is 0."""
     if field is None or field[0] not in (5, 10):
         return None
     numbers = struct.unpack(order + str(2 * field[1]) + ("I" if field[0] == 5 else "i"), field[2])

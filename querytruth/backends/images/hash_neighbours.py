@@ -38,11 +38,11 @@ class Components:
         self.count = self.size = count  # of sets, and of elements
 
     def own(self, rows: RowIndices) -> RowIndices:
-        """Returns the elements of these rows."""
+        """Return the elements of these rows."""
         return rows if self._owners is None else self._owners[rows]
 
     def find(self, rows: RowIndices) -> RowIndices:
-        """Returns the names of the sets of these rows."""
+        """Return the names of the sets of these rows."""
         return self._find(self.own(rows))
 
     def _find(self, elements: RowIndices) -> RowIndices:
@@ -54,7 +54,7 @@ class Components:
         return top
 
     def names(self) -> RowIndices:
-        """Returns the name of each element's set (count,)."""
+        """Return the name of each element's set (count,)."""
         return self._find(np.arange(self.size, dtype=np.int64))
 
     def join(self, ones: RowIndices, others: RowIndices) -> None:
@@ -76,7 +76,7 @@ class Components:
 
 
 def equal_code_pairs(codes: RowIndices) -> tuple[RowIndices, RowIndices]:
-    """Returns pairs that connect all rows of the same code; rows with a negative code are in no pair."""
+    """Return pairs that connect all rows of the same code; rows with a negative code are in no pair."""
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     follows = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0))
@@ -150,14 +150,14 @@ def _only(runs: BoolArray, rows: RowIndices, lengths: RowIndices) -> tuple[RowIn
 
 
 def _pieces(ends: RowIndices, size: int) -> Iterator[tuple[int, int]]:
-    """Returns bounds that divide entries with these cumulative sums into pieces of about this size."""
+    """Return bounds that divide entries with these cumulative sums into pieces of about this size."""
     total = int(ends[-1]) if len(ends) else 0
     cuts = np.searchsorted(ends, np.arange(size, total, size))
     return pairwise(np.unique(np.concatenate([[0], cuts, [len(ends)]])).tolist())
 
 
 def _mixed(names: RowIndices, lengths: RowIndices) -> BoolArray:
-    """Returns per run whether it has rows of more than one set."""
+    """Return per run whether it has rows of more than one set."""
     starts = np.cumsum(lengths) - lengths
     mixed: BoolArray = np.minimum.reduceat(names, starts) != np.maximum.reduceat(names, starts)
     return mixed
@@ -190,7 +190,7 @@ def _sweep(
 
 
 def _candidate_runs(values: Hashes, distance: int, most: int | None) -> Iterator[tuple[RowIndices, RowIndices]]:
-    """Yields for each choice of bands, or for so many at most, all rows, run by run, and the lengths of the runs."""
+    """Yield for each choice of bands, or for so many at most, all rows, run by run, and the lengths of the runs."""
     spread, informative = _evenness(values)
     bands = _bands(distance, informative, len(values), most)
     choices = comb(bands, distance)
@@ -213,14 +213,14 @@ def _candidate_runs(values: Hashes, distance: int, most: int | None) -> Iterator
 
 
 def _evenness(values: Hashes) -> tuple[RowIndices, float]:
-    """Returns the positions of the bits (0 is the highest), most evenly distributed first, and their information: minus
+    """Return the positions of the bits (0 is the highest), most evenly distributed first, and their information: minus
     the binary logarithm of the probability that two values agree, for independent bits."""
     share = np.array([np.count_nonzero(values & np.uint64(1 << (63 - place))) for place in range(_BITS)]) / len(values)
     return np.argsort(np.abs(share - 0.5), kind="stable"), float(-np.log2(share**2 + (1 - share) ** 2).sum())
 
 
 def _bands(distance: int, informative: float, count: int, most: int | None) -> int:
-    """Returns the number of bands with the lowest cost, in nanoseconds as measured: per choice and row a sort, and a
+    """Return the number of bands with the lowest cost, in nanoseconds as measured: per choice and row a sort, and a
     comparison with each row of the longest run nearby."""
 
     def cost(bands: int) -> float:
@@ -233,7 +233,7 @@ def _bands(distance: int, informative: float, count: int, most: int | None) -> i
 
 
 def _reordered(values: Hashes, order: RowIndices) -> Hashes:
-    """Returns the values with their bits in this order."""
+    """Return the values with their bits in this order."""
     out = np.empty(len(values), dtype=np.uint64)
     for start in range(0, len(values), _AT_ONCE):
         octets = values[start : start + _AT_ONCE].astype(">u8").view(np.uint8).reshape(-1, 8)
@@ -243,7 +243,7 @@ def _reordered(values: Hashes, order: RowIndices) -> Hashes:
 
 
 def _keys(values: Hashes, bands: list[tuple[int, int]], agreeing: int, chosen: Iterator[bool]) -> Iterator[Hashes]:
-    """Yields for each choice of `agreeing` bands (first bit from the top, width) that is chosen their bits, packed from
+    """Yield for each choice of `agreeing` bands (first bit from the top, width) that is chosen their bits, packed from
     the top."""
 
     def extend(made: Hashes, length: int, first: int, missing: int) -> Iterator[Hashes]:

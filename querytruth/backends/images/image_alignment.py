@@ -25,13 +25,13 @@ Pixels = NDArray[np.float32]
 
 @lru_cache(maxsize=8)
 def grid_points(side: int) -> Pixels:
-    """Returns the centres (3, side * side) of a grid in the unit square: y, x, 1."""
+    """Return the centres (3, side * side) of a grid in the unit square: y, x, 1."""
     y, x = np.meshgrid(*[(np.arange(side) + 0.5) / side] * 2, indexing="ij")
     return np.stack([y.ravel(), x.ravel(), np.ones(side * side)]).astype(np.float32)
 
 
 def blur(images: Pixels, sigma: float) -> Pixels:
-    """Returns images (n, side, side) after a Gaussian, without what is outside."""
+    """Return images (n, side, side) after a Gaussian, without what is outside."""
     places = np.arange(images.shape[-1])
     weights = np.exp(-0.5 * ((places[:, None] - places) / sigma) ** 2)
     kernel = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
@@ -40,14 +40,14 @@ def blur(images: Pixels, sigma: float) -> Pixels:
 
 
 def map_points(points: Pixels, matrix: FloatArray) -> tuple[Pixels, BoolArray]:
-    """Returns where points (3, p) of the first images are in the second ones (n, 2, p), and whether that is inside."""
+    """Return where points (3, p) of the first images are in the second ones (n, 2, p), and whether that is inside."""
     place: Pixels = matrix[:, :2].astype(np.float32) @ points
     is_inside: BoolArray = np.asarray(((place >= 0) & (place <= 1)).all(axis=1))
     return place, is_inside
 
 
 def sample(images: Pixels, place: Pixels) -> Pixels:
-    """Returns the values (n, p) of images (n, side, side) at places (n, 2, p), shares of the sides; bilinear."""
+    """Return the values (n, p) of images (n, side, side) at places (n, 2, p), shares of the sides; bilinear."""
     side = images.shape[1]
     y, x = place[:, 0] * side - np.float32(0.5), place[:, 1] * side - np.float32(0.5)
     y, x = y.clip(0, side - 1.001), x.clip(0, side - 1.001)
@@ -62,7 +62,7 @@ def sample(images: Pixels, place: Pixels) -> Pixels:
 
 
 def choose_starts(ones: Pixels, others: Pixels, starts: FloatArray) -> FloatArray:
-    """Returns of maps (n, k, 3, 3) those (n, 3, 3) under which images (n, side, side) correlate best at 16 x 16 points,
+    """Return of maps (n, k, 3, 3) those (n, 3, 3) under which images (n, side, side) correlate best at 16 x 16 points,
     of which a quarter must be in both."""
     points = grid_points(16)
     first, found = sample(ones, np.broadcast_to(points[None, :2], (len(ones), 2, points.shape[1]))), []
@@ -80,7 +80,7 @@ def choose_starts(ones: Pixels, others: Pixels, starts: FloatArray) -> FloatArra
 
 
 def align(ones: Pixels, others: Pixels, start: FloatArray) -> FloatArray:
-    """Returns maps (n, 3, 3) from the first images' y, x, 1 to the second ones', as shares of their sides: `start`
+    """Return maps (n, 3, 3) from the first images' y, x, 1 to the second ones', as shares of their sides: `start`
     after steps on blurred images, where these are nearer to each other then, and after steps on finer ones. Images:
     luma (n, side, side)."""
     coarse, fine = ((_pool(ones, points, sigma), blur(others, sigma)) for points, sigma in _ROUNDS)
@@ -90,14 +90,14 @@ def align(ones: Pixels, others: Pixels, start: FloatArray) -> FloatArray:
 
 
 def _pool(images: Pixels, points: int, sigma: float) -> Pixels:
-    """Returns blurred images at fewer points to a side, (n, points * points)."""
+    """Return blurred images at fewer points to a side, (n, points * points)."""
     factor = images.shape[1] // points
     pooled: Pixels = blur(images, sigma).reshape(-1, points, factor, points, factor).mean(axis=(2, 4))
     return pooled.reshape(len(images), -1)
 
 
 def _difference(target: Pixels, images: Pixels, matrix: FloatArray) -> Pixels:
-    """Returns how much of what both show differs (n,), each point by 0 to 1."""
+    """Return how much of what both show differs (n,), each point by 0 to 1."""
     place, valid = map_points(grid_points(math.isqrt(target.shape[1])), matrix)
     rest = target - sample(images, place)
     rest -= _median(rest)
@@ -106,7 +106,7 @@ def _difference(target: Pixels, images: Pixels, matrix: FloatArray) -> Pixels:
 
 
 def _median(values: Pixels) -> Pixels:
-    """Returns the upper medians (n, 1) of values (n, p), in a tenth of the time of NumPy's."""
+    """Return the upper medians (n, 1) of values (n, p), in a tenth of the time of NumPy's."""
     middle = values.shape[1] // 2
     return np.partition(values, middle, axis=1)[:, middle, None]
 
@@ -127,7 +127,7 @@ def _take_steps(target: Pixels, images: Pixels, matrix: FloatArray) -> FloatArra
 def _step(
     target: Pixels, warped: Pixels, valid: BoolArray, gain: Pixels, offset: Pixels
 ) -> tuple[FloatArray, Pixels, Pixels]:
-    """Returns the change of the maps (n, 3, 3), and the gain and offset after it (n,); of images (n, points)."""
+    """Return the change of the maps (n, 3, 3), and the gain and offset after it (n,); of images (n, points)."""
     count, side = len(target), math.isqrt(target.shape[1])
     rest = np.abs(target - gain[:, None] * warped - offset[:, None])
     mass = np.maximum(valid.sum(axis=1), 1)[:, None].astype(np.float32)

@@ -32,7 +32,7 @@ _MIN_IS_WHITE = 0
 
 
 def choose_ground(image: Image.Image) -> str:
-    """Returns the colour behind a loaded image with transparency: black if at least 95% of its visible pixels are
+    """Return the colour behind a loaded image with transparency: black if at least 95% of its visible pixels are
     nearly white and some of it is transparent; otherwise white, which is what pages have."""
     visible = lost = 0
     for band in _split_in_bands(image):
@@ -49,7 +49,7 @@ def choose_ground(image: Image.Image) -> str:
 
 
 def flatten(band: Image.Image, ground: str) -> Image.Image:
-    """Returns an image with transparency, or a part of it, in mode L or RGB on that ground."""
+    """Return an image with transparency, or a part of it, in mode L or RGB on that ground."""
     layer = _with_alpha(band)
     flat = Image.new("L" if layer.mode == "LA" else "RGB", layer.size, ground)
     flat.paste(layer, mask=layer)
@@ -67,7 +67,7 @@ def _with_alpha(image: Image.Image) -> Image.Image:
 
 
 def flatten_to_8_bits(image: Image.Image) -> Image.Image:
-    """Returns the loaded image in mode L, RGB or CMYK, 8 bits per channel, transparent parts on the ground of
+    """Return the loaded image in mode L, RGB or CMYK, 8 bits per channel, transparent parts on the ground of
     `choose_ground`. It must precede resizing: otherwise colours of transparent pixels mix with their neighbours'."""
     mode = image.mode
     if mode[0] in "IF":
@@ -80,7 +80,7 @@ def flatten_to_8_bits(image: Image.Image) -> Image.Image:
 
 
 def convert_to_srgb(image: Image.Image, profile: Any) -> Image.Image:
-    """Converts an image (L, RGB or CMYK) to RGB by its ICC profile. A broken or unfitting profile is ignored."""
+    """Convert an image (L, RGB or CMYK) to RGB by its ICC profile. A broken or unfitting profile is ignored."""
     if isinstance(profile, bytes) and len(profile) <= _MAX_PROFILE:
         transform = _transform(profile, image.mode)
         if transform:
@@ -90,7 +90,7 @@ def convert_to_srgb(image: Image.Image, profile: Any) -> Image.Image:
 
 @lru_cache(maxsize=8)  # an album comes from a few cameras
 def _transform(profile: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
-    """Returns the transform to sRGB; None where it changes nothing visible or cannot be built."""
+    """Return the transform to sRGB; None where it changes nothing visible or cannot be built."""
     try:
         transform = ImageCms.buildTransform(io.BytesIO(profile), ImageCms.createProfile("sRGB"), mode, "RGB")
         return None if mode == "RGB" and _is_identity(transform) else transform
@@ -99,7 +99,7 @@ def _transform(profile: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
 
 
 def _is_identity(transform: ImageCms.ImageCmsTransform) -> bool:
-    """Whether the transform changes no colour of a sample; names of profiles are unreliable."""
+    """Return whether the transform changes no colour of a sample; names of profiles are unreliable."""
     steps = np.arange(0, 256, 15, dtype=np.uint8)
     cube = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3)
     transformed = np.asarray(ImageCms.applyTransform(Image.fromarray(cube), transform), dtype=np.int16)
@@ -107,7 +107,7 @@ def _is_identity(transform: ImageCms.ImageCmsTransform) -> bool:
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Scales the values to 0..255, where Pillow's own conversion would clip them. NaN becomes black."""
+    """Scale the values to 0..255, where Pillow's own conversion would clip them. NaN becomes black."""
     low, high = _span(image)
     clear = image.info.get("transparency")  # the transparent value of a PNG
     out = np.empty((image.height, image.width), np.uint8)
@@ -121,7 +121,7 @@ def _eight_bits(image: Image.Image) -> Image.Image:
 
 
 def _span(image: Image.Image) -> tuple[float, float]:
-    """Returns the values of black and white: the full range for 16 bits; else the smallest usual range that holds the
+    """Return the values of black and white: the full range for 16 bits; else the smallest usual range that holds the
     image's values, or their own range."""
     tags = _tags(image)
     if image.mode.startswith("I;16"):
@@ -146,7 +146,7 @@ def _bands(image: Image.Image) -> Iterator[tuple[int, NDArray[Any]]]:
 
 
 def _tags(image: Image.Image) -> Any:
-    """Returns the tags of a TIFF; an empty dict for other files."""
+    """Return the tags of a TIFF; an empty dict for other files."""
     return getattr(image, "tag_v2", {})
 
 
@@ -161,7 +161,7 @@ CropBox = tuple[float, float, float, float]  # left, top, right, bottom, in pixe
 
 
 def resample(image: Image.Image, size: ImageSize, box: CropBox) -> Image.Image:
-    """Returns the box of an image (mode L, RGB or CMYK) at another size."""
+    """Return the box of an image (mode L, RGB or CMYK) at another size."""
     if size == image.size and box == (0, 0, *size):
         return image
     if Resizer is None:

@@ -62,11 +62,11 @@ class _Jpeg(JpegImagePlugin.JpegImageFile):
         self.coded_from = self.fp.tell() if self.fp else 0
 
     def _read_dpi_from_exif(self) -> None:
-        """Skips Pillow's parsing of the whole EXIF block, whose resolution is not needed."""
+        """Skip Pillow's parsing of the whole EXIF block, whose resolution is not needed."""
 
 
 def _open_heif(data: io.BytesIO) -> ImageFile.ImageFile:
-    """Opens a HEIC file; libheif turns its pixels and sets the orientation of its EXIF block to 1."""
+    """Open a HEIC file; libheif turns its pixels and sets the orientation of its EXIF block to 1."""
     from pillow_heif import HeifImageFile, options
 
     options.DECODE_THREADS = 1  # a worker per core decodes
@@ -89,7 +89,7 @@ _OPEN: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
 
 
 def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile, int]:
-    """Opens an image without decoding it, and returns it with its number of frames; a TIFF at the page that is its
+    """Open an image without decoding it, and returns it with its number of frames; a TIFF at the page that is its
     image, an animation at its first frame that is not blank. Raises UnusableImage, as for more than `most` pixels in
     all (`too_many_pixels`) and for scans of a JPEG that take far longer to decode than its pixels (`too_many_scans`).
     """
@@ -114,7 +114,7 @@ def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile
 
 
 def _seek_first_seen(image: ImageFile.ImageFile, frames: int, most: int) -> None:
-    """Goes to the first frame that is not of one colour, where there is one: many an animation begins blank."""
+    """Go to the first frame that is not of one colour, where there is one: many an animation begins blank."""
     for frame in [*range(frames), 0]:
         image.seek(frame)
         _limit(image.size, 1, most)  # a later frame of a GIF may be larger
@@ -124,7 +124,7 @@ def _seek_first_seen(image: ImageFile.ImageFile, frames: int, most: int) -> None
 
 
 def check_decoder(kind: str, error: Exception, decode: Callable[[bytes], object]) -> None:
-    """Raises ImportError where an error is the library's and no file's: a small image of the format fails as well. (An
+    """Raise ImportError where an error is the library's and no file's: a small image of the format fails as well. (An
     error of this kind crosses the border of a worker process.)"""
     if not may_be_environment_fault(error):
         return
@@ -151,7 +151,7 @@ def _limit_scans(data: bytes, size: tuple[int, int], layers: int, coded_from: in
 
 
 def _pages(image: ImageFile.ImageFile, most: int) -> int:
-    """Counts a TIFF's pages, which differ in size and may form an endless chain."""
+    """Count a TIFF's pages, which differ in size and may form an endless chain."""
     pages = pixels = 0
     while True:
         pages += 1
@@ -178,7 +178,7 @@ class DecodedFrame(NamedTuple):
 
 
 def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest) -> DecodedFrame:
-    """Decodes every frame and adds the pixels of the first to `digest`: in full, as they are shown, of a JPEG reduced.
+    """Decode every frame and adds the pixels of the first to `digest`: in full, as they are shown, of a JPEG reduced.
     The grey image's longer side has at most GREY_SIDE pixels. Raises UnusableImage as `open_limited` does, and the
     decoder's error for a damaged file."""
     if kind == "JPEG" and (plain := jpeg_files.read_plain_jpeg_header(data)):
@@ -204,7 +204,7 @@ def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest)
 
 
 def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile) -> None:
-    """Decodes the first frame; a JPEG reduced."""
+    """Decode the first frame; a JPEG reduced."""
     if kind == "PNG":
         image_headers.check_png(data)
     elif kind == "JPEG":
@@ -215,7 +215,7 @@ def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile) -> None:
 
 
 def exif_block(kind: str, data: bytes, image: ImageFile.ImageFile) -> bytes:
-    """Returns the EXIF block of a loaded file; b"" where there is none."""
+    """Return the EXIF block of a loaded file; b"" where there is none."""
     if kind == "TIFF":
         return data
     if isinstance(profile := image.info.get("Raw profile type exif"), str):  # as ImageMagick writes it to PNG
@@ -227,7 +227,7 @@ def exif_block(kind: str, data: bytes, image: ImageFile.ImageFile) -> bytes:
 def _reduce_and_digest(
     data: bytes, image: Image.Image, digest: _RunningDigest
 ) -> tuple[GreyImage, NDArray[np.uint8] | None]:
-    """Returns the loaded image in grey, its longer side at most GREY_SIDE, and its sampled colours; adds its pixels to
+    """Return the loaded image in grey, its longer side at most GREY_SIDE, and its sampled colours; adds its pixels to
     `digest`."""
     factor = -(-max(image.size) // jpeg_files.GREY_SIDE)
     span = _span(image)
@@ -262,7 +262,7 @@ def _is_transparent(image: Image.Image) -> bool:
 
 
 def _flat(band: Image.Image, ground: str) -> Image.Image:
-    """Removes palette and transparency: images that are shown alike have equal bytes, whatever transparent pixels
+    """Remove palette and transparency: images that are shown alike have equal bytes, whatever transparent pixels
     hide."""
     if _is_transparent(band):
         return flatten(band, ground)
@@ -280,7 +280,7 @@ def _grey(band: Image.Image, span: tuple[float, float]) -> Image.Image:
 
 
 def _span(image: Image.Image) -> tuple[float, float]:
-    """Returns the values of black and white: 0 and 65535 for 16 bits, else the range of the image's values."""
+    """Return the values of black and white: 0 and 65535 for 16 bits, else the range of the image's values."""
     if image.mode not in ("I", "F"):
         return 0, 65535
     low, high = np.nan_to_num(np.asarray(image.getextrema(), np.float32)).tolist()
@@ -290,17 +290,17 @@ def _span(image: Image.Image) -> tuple[float, float]:
 
 
 def head_digest(head: bytes) -> str:
-    """Returns the digest of a file's first bytes, as `ScannedImage.head` has it."""
+    """Return the digest of a file's first bytes, as `ScannedImage.head` has it."""
     return hashlib.sha256(head).hexdigest()[:16]
 
 
 def is_remote(location: str) -> bool:
-    """Whether fsspec opens the location. An absolute path is local, whatever it contains."""
+    """Return whether fsspec opens the location. An absolute path is local, whatever it contains."""
     return "://" in location and not location.startswith("/")
 
 
 def read_bounded(location: str, limit: int) -> bytes:
-    """Returns at most `limit` + 1 bytes; `limit` + 1 bytes mean that the file is too large. Links are followed.
+    """Return at most `limit` + 1 bytes; `limit` + 1 bytes mean that the file is too large. Links are followed.
     Raises OSError; FileNotFoundError for what is not a regular file."""
     if not is_remote(location):
         handle = open_file(location, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not block
@@ -320,7 +320,7 @@ def read_bounded(location: str, limit: int) -> bytes:
 
 
 def fsspec_for(url: str) -> Any:
-    """Returns fsspec, which reads what lies in buckets by obstore, as all else there is read. Raises PermissionError
+    """Return fsspec, which reads what lies in buckets by obstore, as all else there is read. Raises PermissionError
     where the run is offline: obstore's own connections are not seen by the check of Python's sockets."""
     if is_offline() and any(f"{protocol}://" in url.lower() for protocol in _IN_BUCKETS):
         raise PermissionError(errno.EACCES, "--offline allows no connection to a bucket")
@@ -368,7 +368,7 @@ def _find_encoding(names: bytes) -> str | None:
 
 
 def read_stream(file: Any, limit: int) -> bytes:
-    """Returns up to `limit` bytes. Reads repeatedly, because one read of a stream may return less."""
+    """Return up to `limit` bytes. Reads repeatedly, because one read of a stream may return less."""
     pieces = []
     while limit > 0 and (piece := file.read(limit)):
         pieces.append(piece)

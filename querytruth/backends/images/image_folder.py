@@ -58,12 +58,12 @@ class ImageFolder:
         self._walk = Lock()
 
     def find(self, listed: str, near: frozenset[str] = frozenset(), near_first: bool = False) -> Path | str:
-        """Returns the file for a listed name, or a reason code.
+        r"""Return the file for a listed name, or a reason code.
 
         The name is tried as it is, then without its leading folders one by one (`images/v1/patch8/x.jpg`,
         `patch8/x.jpg`, `x.jpg`), then as the end of one file's path in a deeper folder (`val2017/x.jpg` for `x.jpg`),
         then in the forms of Unicode, URLs and file systems without case. A name with the root of another machine
-        (`/home/…`, `D:\\…`, `../…`) is the file that shares most of its end. Files of one name in several folders are
+        (`/home/…`, `D:\…`, `../…`) is the file that shares most of its end. Files of one name in several folders are
         one image where their bytes are the same; the first by path is returned. Otherwise it is the one in a folder
         that `near` names, if there is just one; `near_first`: that one even if the name is also there as it is.
         """
@@ -81,7 +81,7 @@ class ImageFolder:
         return self.find(listed, near) if near_first else "image_missing"
 
     def find_all(self, lists: Sequence[Sequence[str]], nears: Sequence[frozenset[str]]) -> list[list[Path | str]]:
-        """Returns the file or the reason for each name of each list. `nears`: per list the words that name its folder.
+        """Return the file or the reason for each name of each list. `nears`: per list the words that name its folder.
 
         A name in several lists is looked for in the folder of its own list first. Names that contradict each other
         (`train/x.jpg` and `val/x.jpg` for `x.jpg`) are no image: nothing says whose it is.
@@ -108,7 +108,7 @@ class ImageFolder:
         return found
 
     def _contradict(self, file: Path, claims: set[tuple[Parts, str]]) -> set[tuple[Parts, str]]:
-        """Returns the names of a file that cannot all be its name. The one that is its path, in its split, stays."""
+        """Return the names of a file that cannot all be its name. The one that is its path, in its split, stays."""
         forms = {tuple(map(_decode, parts)) for parts, _ in claims}  # a.jpg and A.jpg are two names
         longest = max(forms, key=len)
         splits = {split for _, split in claims if split}
@@ -123,7 +123,7 @@ class ImageFolder:
         }
 
     def folder_words(self, file: Path) -> frozenset[str]:
-        """Returns the words of the folders in which a file lies below the root."""
+        """Return the words of the folders in which a file lies below the root."""
         return frozenset(
             word for part in Path(os.path.relpath(file, self.root)).parts[:-1] for word in folder_words(part)
         )
@@ -166,7 +166,7 @@ class ImageFolder:
             return False
 
     def _files(self, number: int) -> dict[str, list[str]]:
-        """Returns the paths of all regular files below the root by a form of their name."""
+        """Return the paths of all regular files below the root by a form of their name."""
         with self._walk:
             if number not in self._by_form:
                 index = self._by_form[number] = defaultdict(list)
@@ -175,7 +175,7 @@ class ImageFolder:
             return self._by_form[number]
 
     def list_names(self) -> list[str]:
-        """Returns the sorted paths of all regular files below the root, relative to it. Walks the folder once."""
+        """Return the sorted paths of all regular files below the root, relative to it. Walks the folder once."""
         if self._below is None:
             below = list[str]()
             for folder, _, names in os.walk(self.root):
@@ -187,7 +187,7 @@ class ImageFolder:
 
 
 def split_listed_name(listed: str) -> tuple[Parts, bool]:
-    """Returns the parts of a listed name that can be below a folder, and whether the name has a root of its own."""
+    """Return the parts of a listed name that can be below a folder, and whether the name has a root of its own."""
     name = listed.replace("\\", "/")
     if not name or "\x00" in name:
         return (), False
@@ -197,7 +197,7 @@ def split_listed_name(listed: str) -> tuple[Parts, bool]:
 
 
 def folder_words(name: str) -> frozenset[str]:
-    """Returns the words that name a folder or a file: `instances_val2017` has `instances`, `val2017`, `val`. The whole
+    """Return the words that name a folder or a file: `instances_val2017` has `instances`, `val2017`, `val`. The whole
     name is one, too."""
     words = {name.casefold(), *re.split(r"[\W_]+", name.casefold())} - {""}
     words |= {word.rstrip("0123456789") for word in words} - {""}
@@ -215,6 +215,6 @@ def _shared_end(one: Parts, other: Parts) -> int:
 
 
 def _differ_in_split(wanted: Parts, own: Parts, same: int) -> bool:
-    """Whether the folders above a shared end are of different splits."""
+    """Return whether the folders above a shared end are of different splits."""
     splits = [_split_of(folder_words(" ".join(parts[: len(parts) - same]))) for parts in (wanted, own)]
     return all(splits) and splits[0] != splits[1]

@@ -83,7 +83,7 @@ class _Directory(NamedTuple):
 
 
 def find_image_page(data: bytes) -> int:
-    """Returns the page of a TIFF that is the image: the first, unless it says of itself that it is a smaller version
+    """Return the page of a TIFF that is the image: the first, unless it says of itself that it is a smaller version
     and a larger page does not. Raises UnusableImage."""
     directories = list(_directories(data))
     if not directories:
@@ -103,7 +103,7 @@ def find_image_page(data: bytes) -> int:
 
 
 def _directories(data: bytes) -> Iterator[_Directory]:
-    """Yields the directories, each followed by those below it; until one is cut or is there a second time."""
+    """Yield the directories, each followed by those below it; until one is cut or is there a second time."""
     order = "<" if data[:2] == b"II" else ">"
     is_big = data[2:4] in (b"+\x00", b"\x00+")
     head = struct.Struct(order + ("Q" if is_big else "I"))
@@ -130,7 +130,7 @@ def _number(form: struct.Struct, data: bytes, place: int) -> int:
 def _read(
     data: bytes, place: int, order: str, is_big: bool, page: int | None
 ) -> tuple[_Directory, list[int], int] | None:
-    """Returns the directory, the places of those below it, and that of the next one."""
+    """Return the directory, the places of those below it, and that of the next one."""
     counter, entry = (
         struct.Struct(order + ("Q" if is_big else "H")),
         struct.Struct(order + ("HHQ" if is_big else "HHI")),
@@ -156,7 +156,7 @@ def _read(
 
 
 def sniff_format(head: bytes) -> str | None:
-    """Returns the format by a file's first bytes: one of the eight that are read, or None."""
+    """Return the format by a file's first bytes: one of the eight that are read, or None."""
     if head[4:8] == b"ftyp":
         end = min(int.from_bytes(head[:4], "big"), len(head))
         brands = [head[8:12], *(head[place : place + 4] for place in range(16, end, 4))]
@@ -167,7 +167,7 @@ def sniff_format(head: bytes) -> str | None:
 
 
 def describe_other_kind(head: bytes) -> str | None:
-    """Returns what a file is by its first bytes where it is none of the formats read; None where that is unknown."""
+    """Return what a file is by its first bytes where it is none of the formats read; None where that is unknown."""
     if head[4:8] == b"ftyp":  # a phone stores a short film beside a photo
         return f"a film or an unknown image, of brand {head[8:12].decode('latin-1').strip()!r}"
     if tag := _TAG.match(head):
@@ -178,13 +178,13 @@ def describe_other_kind(head: bytes) -> str | None:
 
 
 def is_camera_raw(head: bytes) -> bool:
-    """Whether a file that is none of the formats read holds a camera's raw data. Those in TIFF's form are found by
-    their directories."""
+    """Return whether a file that is none of the formats read holds a camera's raw data. Those in TIFF's form are found
+    by their directories."""
     return head.startswith(_RAW_STARTS) or head[4:12] == b"ftypcrx "  # CR3
 
 
 def read_webp_size(data: bytes) -> tuple[int, int] | None:
-    """Returns width and height of a WebP's canvas (RFC 9649, 2.5 to 2.7); libwebp allocates it on opening."""
+    """Return width and height of a WebP's canvas (RFC 9649, 2.5 to 2.7); libwebp allocates it on opening."""
     if data[12:16] == b"VP8X" and len(data) >= 30:
         return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
     if data[12:16] == b"VP8L" and len(data) >= 25:
@@ -197,7 +197,7 @@ def read_webp_size(data: bytes) -> tuple[int, int] | None:
 
 
 def count_gif_frames(data: bytes, most: int) -> int:
-    """Counts the frames of a GIF, up to `most` + 1. Raises ValueError where the file ends before its trailer."""
+    """Count the frames of a GIF, up to `most` + 1. Raises ValueError where the file ends before its trailer."""
     frames, place = 0, 13 + _colours(data[10])
     try:
         while frames <= most and (mark := data[place]) != 0x3B:
@@ -224,7 +224,7 @@ def _after_blocks(data: bytes, place: int) -> int:
 
 
 def check_png(data: bytes) -> None:
-    """Raises ValueError unless the file is complete and the checksums of all critical chunks are correct."""
+    """Raise ValueError unless the file is complete and the checksums of all critical chunks are correct."""
     place = 8
     while True:
         if place + 12 > len(data):

@@ -62,7 +62,7 @@ class QualityScores(NamedTuple):
 
 
 def compute_quality_scores(stacked: GreyImage) -> list[QualityScores]:
-    """Returns the scores of grey images of one size (images, height, width), at most 320 x 320; together they take two
+    """Return the scores of grey images of one size (images, height, width), at most 320 x 320; together they take two
     thirds of the time. The longer side should be 160 px or more unless the original is smaller."""
     height, width = stacked.shape[1:]
     sampled = stacked.take(_places(height), axis=1).astype(np.int16)
@@ -84,14 +84,14 @@ def compute_quality_scores(stacked: GreyImage) -> list[QualityScores]:
 
 @lru_cache(maxsize=320)
 def _places(height: int) -> NDArray[np.int64]:
-    """Returns row numbers (5, rows): sampled rows, sampled rows with space for steps down, and those at each step."""
+    """Return row numbers (5, rows): sampled rows, sampled rows with space for steps down, and those at each step."""
     above = (_ROWS * max(0, height - _REACH)).astype(np.int64)
     below = np.minimum(above + np.array([0, *_DISTANCES])[:, None], height - 1)
     return np.vstack([(_ROWS * height).astype(np.int64), below])
 
 
 def _steps(rows: Steps) -> Steps:
-    """Returns the differences (images, 6, rows, columns) to the pixels at the distances to the right, then below, of
+    """Return the differences (images, 6, rows, columns) to the pixels at the distances to the right, then below, of
     the sampled rows and of those at each distance below them (images, 4, rows, columns); empty for images smaller than
     the distances."""
     width = max(0, rows.shape[3] - _REACH)
@@ -104,12 +104,12 @@ def _steps(rows: Steps) -> Steps:
 
 
 def _squares(values: Steps) -> Squares:
-    """Returns the squares, at most 255 * 255, which fit into unsigned 16 bits."""
+    """Return the squares, at most 255 * 255, which fit into unsigned 16 bits."""
     return np.square(values).view(np.uint16)
 
 
 def _sums(values: Steps | Squares) -> NDArray[np.uint32]:
-    """Returns the sum of each image, below 2^32: integers, the same on every machine."""
+    """Return the sum of each image, below 2^32: integers, the same on every machine."""
     sums: NDArray[np.uint32] = values.sum(axis=(1, 2), dtype=np.uint32)
     return sums
 
@@ -122,7 +122,7 @@ def _sharpness(one: int, two: int, four: int, distance: float) -> float:
 
 
 def _between(one: int, two: int, four: int, distance: float) -> float:
-    """Returns the difference at a distance up to 4 px, interpolated by a power; below a pixel the image is linear."""
+    """Return the difference at a distance up to 4 px, interpolated by a power; below a pixel the image is linear."""
     if distance < 1:
         return one * distance * distance
     near, far, share = (one, two, math.log2(distance)) if distance < 2 else (two, four, math.log2(distance / 2))
@@ -130,7 +130,7 @@ def _between(one: int, two: int, four: int, distance: float) -> float:
 
 
 def _flatness(squares: Squares) -> list[float]:
-    """Returns the flatness of each image from squared steps (images, rows, columns), the larger of right and below; 1
+    """Return the flatness of each image from squared steps (images, rows, columns), the larger of right and below; 1
     for a uniform image, such as a page."""
     pixels = max(1, squares[0].size)
     # Image by image: with an axis, count_nonzero adds up integers.
@@ -142,7 +142,7 @@ def _flatness(squares: Squares) -> list[float]:
 
 
 def find_content_boxes(images: Sequence[GreyImage]) -> list[ContentBox]:
-    """Returns the box of each grey image (height, width) without its borders, and without the line next to each of
+    """Return the box of each grey image (height, width) without its borders, and without the line next to each of
     them, which is often a mix of both. The edges of all images, on which it depends for most, are looked at together,
     which is faster."""
     if not images:
@@ -155,7 +155,7 @@ def find_content_boxes(images: Sequence[GreyImage]) -> list[ContentBox]:
 
 
 def _have_even_edges(images: Sequence[GreyImage]) -> list[bool]:
-    """Returns for each image whether a line at its edge is of one colour."""
+    """Return for each image whether a line at its edge is of one colour."""
     edges = np.empty((len(images), 4, max(max(image.shape) for image in images)), np.uint8)
     for lines, image in zip(edges, images, strict=True):
         for line, edge in zip(lines, (image[0], image[-1], image[:, 0], image[:, -1]), strict=True):
@@ -181,7 +181,7 @@ def _find_inside_bars(grey: GreyImage, is_smooth_across: bool, is_smooth_down: b
 
 
 def _inside_uniform_borders(grey: GreyImage) -> ContentBox:
-    """Returns the box inside borders of one colour: rows first, then columns, and both again, for frames in bars."""
+    """Return the box inside borders of one colour: rows first, then columns, and both again, for frames in bars."""
     left, top, right, bottom = 0, 0, grey.shape[1], grey.shape[0]
     for axis in (0, 1, 0, 1):
         lines = grey[top:bottom, left:right] if axis == 0 else grey[top:bottom, left:right].T
@@ -197,7 +197,7 @@ def _inside_uniform_borders(grey: GreyImage) -> ContentBox:
 
 
 def _border(lines: GreyImage) -> int:
-    """Returns the number of lines to remove at the beginning."""
+    """Return the number of lines to remove at the beginning."""
     if np.ptp(lines[0]) > _EVEN:
         return 0
     is_even = np.ptp(lines, axis=1) <= _EVEN
@@ -208,7 +208,7 @@ def _border(lines: GreyImage) -> int:
 
 
 def _have_smooth_edges(images: Sequence[GreyImage]) -> list[bool]:
-    """Returns for each image (lines, pixels) whether blurred bars are possible: its first lines hardly differ, as in
+    """Return for each image (lines, pixels) whether blurred bars are possible: its first lines hardly differ, as in
     few photos."""
     least = np.array([_bar_limits(len(image))[0] for image in images])
     counts = np.array([-(-image.shape[1] // _BAR_STRIDE) for image in images])
@@ -223,13 +223,13 @@ def _have_smooth_edges(images: Sequence[GreyImage]) -> list[bool]:
 
 
 def _bar_limits(lines: int) -> tuple[int, int]:
-    """Returns how many lines a blurred bar has at least and at most."""
+    """Return how many lines a blurred bar has at least and at most."""
     least, most = _BAR
     return max(3, round(least * lines)), round(most * lines)
 
 
 def _blurred_bar(grey: GreyImage) -> int:
-    """Returns the number of lines of an image (lines, pixels) to remove at both ends: up to a step from one line to the
+    """Return the number of lines of an image (lines, pixels) to remove at both ends: up to a step from one line to the
     next that is far larger than all before it, at the same distance from both ends."""
     least, most = _bar_limits(len(grey))
     if most <= least:
@@ -241,7 +241,7 @@ def _blurred_bar(grey: GreyImage) -> int:
 
 
 def _first_step(steps: FloatArray) -> int:
-    """Returns the number of lines before the first large step; 0 if there is none."""
+    """Return the number of lines before the first large step; 0 if there is none."""
     earlier = np.pad(steps[:-2], (2, 0))  # a step may take two lines
     is_large = (steps >= _BAR_STEP) & (steps >= _TIMES * np.maximum.accumulate(earlier))
     return int(is_large.argmax()) + 1 if is_large.any() else 0

@@ -98,13 +98,13 @@ class DecodedImage(NamedTuple):
 
 
 def read_image(location: str | Path) -> ScannedImage:
-    """Reads and checks a file, which is a local path or an fsspec URL (with `://`); links are not followed. A file that
+    """Read and checks a file, which is a local path or an fsspec URL (with `://`); links are not followed. A file that
     cannot be used is returned with its reason. Raises only MemoryError."""
     return describe_images([decode_image(location)])[0]
 
 
 def decode_image(location: str | Path) -> DecodedFile | ScannedImage:
-    """The first half of `read_image`. Returns a `ScannedImage` with a reason where the file cannot be used."""
+    """Return the first half of `read_image`. Returns a `ScannedImage` with a reason where the file cannot be used."""
     known: dict[str, Any] = {"path": str(location)}
     try:
         data = _read_remote(known) if image_decoding.is_remote(known["path"]) else _read_local(known)
@@ -114,7 +114,7 @@ def decode_image(location: str | Path) -> DecodedFile | ScannedImage:
 
 
 def describe_images(decoded: list[DecodedFile | ScannedImage]) -> list[ScannedImage]:
-    """The second half, for many images at once, which takes half the time. Keeps the order."""
+    """Return the second half, for many images at once, which takes half the time. Keeps the order."""
     complete = [complete_image(one) for one in decoded if isinstance(one, DecodedFile)]
     scores: dict[int, image_quality.QualityScores] = {}
     for places in _places_by_shape(complete).values():
@@ -135,7 +135,7 @@ def describe_images(decoded: list[DecodedFile | ScannedImage]) -> list[ScannedIm
 
 
 def complete_image(file: DecodedFile) -> DecodedImage:
-    """Reads the EXIF block of a decoded file and what depends on it. Many blocks after each other take a third of the
+    """Read the EXIF block of a decoded file and what depends on it. Many blocks after each other take a third of the
     time that each takes between two decodes, which push the code for them out of the processor's caches."""
     fields, exif, grey, samples, digest = file
     exif = read_exif(exif) if isinstance(exif, bytes) else exif
@@ -151,7 +151,7 @@ def complete_image(file: DecodedFile) -> DecodedImage:
 
 
 def _places_by_shape(decoded: list[DecodedImage]) -> dict[tuple[int, ...], list[int]]:
-    """Returns the positions of the images by shape: those of one size are computed with together."""
+    """Return the positions of the images by shape: those of one size are computed with together."""
     places: dict[tuple[int, ...], list[int]] = {}
     for place, one in enumerate(decoded):
         places.setdefault(one.grey.shape, []).append(place)
@@ -159,7 +159,7 @@ def _places_by_shape(decoded: list[DecodedImage]) -> dict[tuple[int, ...], list[
 
 
 def _compute_details(upright: GreyImage, scores: image_quality.QualityScores) -> bytes | None:
-    """Returns whether a flat image is a page or screen, a byte, and its pixels at DETAIL_SIDE; None for another."""
+    """Return whether a flat image is a page or screen, a byte, and its pixels at DETAIL_SIDE; None for another."""
     if scores.flatness < image_quality.LEAST_FLATNESS:
         return None
     shared = Image.frombuffer("L", upright.shape[::-1], upright, "raw", "L", 0, 1)
@@ -168,7 +168,7 @@ def _compute_details(upright: GreyImage, scores: image_quality.QualityScores) ->
 
 
 def turn_upright(grey: NDArray[np.uint8], turn: int) -> NDArray[np.uint8]:
-    """Returns an image (height, width, …) after a turn: 1 to 3 quarter turns counter-clockwise,
+    """Return an image (height, width, …) after a turn: 1 to 3 quarter turns counter-clockwise,
     from 4 on after mirroring it left-right."""
     return np.ascontiguousarray(np.rot90(grey[:, ::-1] if turn >= 4 else grey, turn % 4)) if turn else grey
 
@@ -213,7 +213,7 @@ def _read_remote(known: dict[str, Any]) -> bytes:
 
 
 def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
-    """Raises UnusableImage for what is no image or too large, before more of it is read."""
+    """Raise UnusableImage for what is no image or too large, before more of it is read."""
     known["head"] = image_decoding.head_digest(head)
     if not head:
         raise UnusableImage("empty_file")

@@ -51,7 +51,7 @@ class ImageSource:
     skip: str | None = None
 
     def list_items(self) -> source_readers.SourceListing:
-        """Lists all items; listed files may be missing. Raises UserError where the source cannot be read."""
+        """List all items; listed files may be missing. Raises UserError where the source cannot be read."""
         remote = source_names.is_url(self.base)
         with _translate_read_errors(self.given):
             if self.kind == "folder":
@@ -67,11 +67,11 @@ class ImageSource:
                 return source_readers.list_table(file, PurePosixPath(self.given).name, remote=remote).build()
 
     def locate(self, item: str) -> str | RefusedItem:
-        """Returns the absolute path (undecodable bytes as surrogates) or the URL of an item, or why it has none."""
+        """Return the absolute path (undecodable bytes as surrogates) or the URL of an item, or why it has none."""
         return self.locate_all([item])[0]
 
     def locate_all(self, items: Iterable[str]) -> list[str | RefusedItem]:
-        """Locates several items; each folder is resolved once."""
+        """Locate several items; each folder is resolved once."""
         if source_names.is_url(self.base):
             return [
                 item
@@ -87,7 +87,7 @@ class ImageSource:
 
 
 def open_source(images: str, skip: Path | None = None) -> ImageSource:
-    """Opens the source that `images` names. `skip` is a folder below it that is not listed: the build's output. Raises
+    """Open the source that `images` names. `skip` is a folder below it that is not listed: the build's output. Raises
     UserError where there is no such source."""
     given = images
     if images.startswith(("file://", "local://")) and "::" not in images:
@@ -132,7 +132,7 @@ def _unknown_kind(given: str) -> UserError:
 
 @contextmanager
 def _translate_read_errors(given: str) -> Iterator[None]:
-    """Raises UserError for a source that cannot be opened."""
+    """Raise UserError for a source that cannot be opened."""
     try:
         yield
     except UserError:
@@ -171,7 +171,7 @@ def _opened(given: str) -> BinaryIO:
 
 
 def _locate(name: bytes, home: bytes, folders: dict[bytes, bool]) -> str | RefusedItem:
-    """Resolves links; the target of a relative name must be inside `home`. Opens nothing."""
+    """Resolve links; the target of a relative name must be inside `home`. Opens nothing."""
     path = os.path.join(home, name)  # noqa: PTH118 - bytes; an absolute name stays as it is
     try:
         mode = os.lstat(path).st_mode
@@ -193,7 +193,7 @@ def _locate(name: bytes, home: bytes, folders: dict[bytes, bool]) -> str | Refus
 
 
 def read_file_state(location: str) -> FileState | RefusedItem:
-    """Reads the state of a file by its path or URL; a local file takes about ten microseconds."""
+    """Read the state of a file by its path or URL; a local file takes about ten microseconds."""
     if source_names.is_url(location):
         return _remote_state(location)
     try:

@@ -69,7 +69,7 @@ class Views(NamedTuple):
 def describe_views(
     greys: Sequence[GreyImage], samples: Sequence[NDArray[np.uint8] | None]
 ) -> list[tuple[bytes, bytes]]:
-    """Returns the `Views` and the thumbnail of each upright image, as they are stored; `samples` (64, 64, 3) are their
+    """Return the `Views` and the thumbnail of each upright image, as they are stored; `samples` (64, 64, 3) are their
     colours, None of a grey one. A thumbnail is a grey JPEG: the luma (64, 64), below it Cb and Cr (16, 16) beside each
     other."""
     if not greys:
@@ -94,7 +94,7 @@ def describe_views(
 
 
 def _lay_out(luma: NDArray[Any], means: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Returns thumbnails (n, 80, 64) of luma (n, 64, 64) and of mean colours (n, 16, 16, 3)."""
+    """Return thumbnails (n, 80, 64) of luma (n, 64, 64) and of mean colours (n, 16, 16, 3)."""
     mosaics = np.full((len(luma), THUMBNAIL_SIDE + CHROMA_SIDE, THUMBNAIL_SIDE), 128, np.uint8)
     mosaics[:, :THUMBNAIL_SIDE] = luma
     chroma = np.rint(means @ _CHROMA.T + 128).clip(0, 255)
@@ -103,7 +103,7 @@ def _lay_out(luma: NDArray[Any], means: NDArray[np.float32]) -> NDArray[np.uint8
 
 
 def _crop(grey: GreyImage, colours: NDArray[np.uint8], content: ContentBox) -> NDArray[np.uint8]:
-    """Returns the thumbnail (80, 64) of what is inside borders."""
+    """Return the thumbnail (80, 64) of what is inside borders."""
     across, down = len(colours) / grey.shape[1], len(colours) / grey.shape[0]
     inside = content[0] * across, content[1] * down, content[2] * across, content[3] * down
     means = Image.fromarray(colours).resize((CHROMA_SIDE, CHROMA_SIDE), Image.Resampling.BOX, inside)
@@ -113,7 +113,7 @@ def _crop(grey: GreyImage, colours: NDArray[np.uint8], content: ContentBox) -> N
 
 
 def _find_muteness(means: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Returns `Views.muteness` of mean colours (n, 16, 16, 3). In one hue are sepia copies, their highlights and
+    """Return `Views.muteness` of mean colours (n, 16, 16, 3). In one hue are sepia copies, their highlights and
     shadows, too."""
     blue, red, luma = (_COLOURS @ means.reshape(len(means), -1, 3).transpose(0, 2, 1)).transpose(1, 0, 2)
     squares, mean = blue**2 + red**2, np.stack([blue.mean(axis=1), red.mean(axis=1)])
@@ -131,7 +131,7 @@ def _find_muteness(means: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 
 def _measure_shade(small: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Returns `Views.shade` of images (n, side, side)."""
+    """Return `Views.shade` of images (n, side, side)."""
     counts = np.stack([np.bincount(own.ravel(), minlength=256) for own in small])
     sums = np.pad(counts.cumsum(axis=1), ((0, 0), (1, 0)))
     shade: NDArray[np.uint8] = (255 * (sums[:, 9:] - sums[:, :-9]).max(axis=1) // small[0].size).astype(np.uint8)
@@ -144,7 +144,7 @@ def _resize(grey: GreyImage, side: int, box: ContentBox | None = None) -> NDArra
 
 
 def find_boxes(greys: Sequence[GreyImage], small: NDArray[np.uint8], contents: Sequence[ContentBox]) -> Boxes:
-    """Returns the boxes (n, BOXES, 4) of grey images, which `small` (n, SIDE, SIDE) are of; zeros for none. `contents`:
+    """Return the boxes (n, BOXES, 4) of grey images, which `small` (n, SIDE, SIDE) are of; zeros for none. `contents`:
     what is inside their borders."""
     boxes = np.zeros((len(small), BOXES, 4), np.uint8)
     boxes[:, 0, 2:] = SIDE
@@ -160,12 +160,12 @@ def find_boxes(greys: Sequence[GreyImage], small: NDArray[np.uint8], contents: S
 
 
 def content_boxes(boxes: Boxes) -> Boxes:
-    """Returns what is inside borders (n, 4) of boxes (n, BOXES, 4)."""
+    """Return what is inside borders (n, 4) of boxes (n, BOXES, 4)."""
     return np.where(boxes[:, 1, 2:3] > 0, boxes[:, 1], boxes[:, 0])
 
 
 def _find_bars(small: NDArray[np.uint8], content: Boxes) -> Boxes:
-    """Returns the boxes (n, 4) between the straightest edges in the upper and in the lower quarter of images (n, lines,
+    """Return the boxes (n, 4) between the straightest edges in the upper and in the lower quarter of images (n, lines,
     pixels), that of `content` (n, 4) where one of them is missing; zeros where both are."""
     quarter = SIDE // 4
     lines = np.concatenate([small[:, 2 : quarter + 1], small[:, -quarter - 1 : -2]], axis=1)
@@ -182,7 +182,7 @@ def _find_bars(small: NDArray[np.uint8], content: Boxes) -> Boxes:
 
 
 def locate_views(boxes: Boxes) -> FloatArray:
-    """Returns the views (n, VIEWS, 4) of boxes (n, BOXES, 4): top, left, bottom, right, shares of the image's sides."""
+    """Return the views (n, VIEWS, 4) of boxes (n, BOXES, 4): top, left, bottom, right, shares of the image's sides."""
     of_view = boxes[:, _BOX_OF_VIEW].astype(np.float64) / SIDE
     corner, size = of_view[..., :2], of_view[..., 2:] - of_view[..., :2]
     views: FloatArray = np.tile(corner, 2) + _PART_OF_VIEW * np.tile(size, 2)
@@ -190,14 +190,14 @@ def locate_views(boxes: Boxes) -> FloatArray:
 
 
 def locate_in_content(boxes: Boxes) -> FloatArray:
-    """Returns the views (n, VIEWS, 4) of boxes (n, BOXES, 4) as shares of the sides of what is inside the borders."""
+    """Return the views (n, VIEWS, 4) of boxes (n, BOXES, 4) as shares of the sides of what is inside the borders."""
     inside = content_boxes(boxes)[:, None] / SIDE
     corner, size = inside[..., :2], inside[..., 2:] - inside[..., :2]
     return (locate_views(boxes) - np.tile(corner, 2)) / np.tile(size, 2)
 
 
 def hash_views(small: NDArray[np.uint8], boxes: Boxes) -> NDArray[np.uint64]:
-    """Returns the hash of each view (n, VIEWS) of images (n, SIDE, SIDE); 0 for none and for one without structure."""
+    """Return the hash of each view (n, VIEWS) of images (n, SIDE, SIDE); 0 for none and for one without structure."""
     owners, numbers = np.nonzero((boxes[..., 2] > 0)[:, _BOX_OF_VIEW])
     views = locate_views(boxes)[owners, numbers]
     # The sums wrap at 65,536, but a cell of a view has at most 9 x 9 pixels: 255 x 81 = 20,655, and that is exact.
@@ -215,7 +215,7 @@ def hash_views(small: NDArray[np.uint8], boxes: Boxes) -> NDArray[np.uint64]:
 
 
 def _frequencies(sums: NDArray[np.uint16], owners: RowIndices, views: FloatArray) -> FloatArray:
-    """Returns the lowest frequencies (v, 8, 8) of views (v, 4), from sums (SIDE + 1, n, SIDE + 1) of all pixels above
+    """Return the lowest frequencies (v, 8, 8) of views (v, 4), from sums (SIDE + 1, n, SIDE + 1) of all pixels above
     and left of each."""
     shares = np.linspace(0, 1, _CELLS + 1)
     y, x = (
@@ -231,7 +231,7 @@ def _frequencies(sums: NDArray[np.uint16], owners: RowIndices, views: FloatArray
 
 
 def read_views(column: Iterable[object]) -> Views:
-    """Returns the views of a column, zeros for a null."""
+    """Return the views of a column, zeros for a null."""
     stored = [value if isinstance(value, bytes) else bytes(VIEW_BYTES) for value in column]
     packed = np.frombuffer(b"".join(stored), np.uint8).reshape(-1, VIEW_BYTES)
     boxes, hashes = packed[:, _HEAD : _HEAD + 4 * BOXES], packed[:, _HEAD + 4 * BOXES :]
@@ -240,27 +240,27 @@ def read_views(column: Iterable[object]) -> Views:
 
 
 def have_views(column: Iterable[object]) -> BoolArray:
-    """Returns whether each image has a view with enough structure to be compared, from a column of views; a plain area
+    """Return whether each image has a view with enough structure to be compared, from a column of views; a plain area
     or a gradient has none."""
     known: BoolArray = np.asarray(read_views(column).hashes.any(axis=1))
     return known
 
 
 def measure_content(column: Iterable[object]) -> FloatArray:
-    """Returns which share (n,) of each image is inside its borders, from a column of views; 1 for a null."""
+    """Return which share (n,) of each image is inside its borders, from a column of views; 1 for a null."""
     boxes = content_boxes(read_views(column).boxes).astype(np.float64)
     shares = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]) / SIDE**2
     return np.where(shares > 0, shares, 1)
 
 
 def read_thumbnail(stored: bytes) -> NDArray[np.uint8]:
-    """Returns a thumbnail's pixels (80, 64): its luma above its Cb and Cr."""
+    """Return a thumbnail's pixels (80, 64): its luma above its Cb and Cr."""
     pixels: NDArray[np.uint8] = decode_jpeg(stored, "GRAY")[..., 0]
     return pixels
 
 
 def is_thumbnail(stored: bytes) -> bool:
-    """Returns whether these bytes are a thumbnail as `describe_views` writes it."""
+    """Return whether these bytes are a thumbnail as `describe_views` writes it."""
     try:
         height, width, colours, _ = decode_jpeg_header(stored)
     except ValueError:
@@ -269,7 +269,7 @@ def is_thumbnail(stored: bytes) -> bool:
 
 
 def view_thumbnails(mosaics: NDArray[np.uint8]) -> tuple[Boxes, NDArray[np.uint64]]:
-    """Returns the boxes and the hashes of the views of thumbnails (n, 80, 64)."""
+    """Return the boxes and the hashes of the views of thumbnails (n, 80, 64)."""
     luma = mosaics[:, :THUMBNAIL_SIDE].repeat(2, axis=1).repeat(2, axis=2)
     boxes = find_boxes([*luma], luma, [(0, 0, SIDE, SIDE)] * len(luma))
     return boxes, hash_views(luma, boxes)

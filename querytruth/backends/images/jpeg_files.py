@@ -46,8 +46,8 @@ _LOSS = re.compile(
 
 
 def exceeds_scan_work(data: bytes, pixels: int, layers: int, coded_from: int, most: int) -> bool:
-    """Whether decoding the scans of a JPEG visits more than `most` pixels in all. `coded_from` is the offset of the
-    first scan's data. Most files have one scan of all layers, of which only the header is looked at."""
+    """Return whether decoding the scans of a JPEG visits more than `most` pixels in all. `coded_from` is the offset of
+    the first scan's data. Most files have one scan of all layers, of which only the header is looked at."""
     header = coded_from - 8 - 2 * layers
     if header >= 0 and data.startswith(bytes([0xFF, _SOS_CODE]), header) and _is_sequential(data, header):
         return False
@@ -62,7 +62,8 @@ def exceeds_scan_work(data: bytes, pixels: int, layers: int, coded_from: int, mo
 
 
 def _is_sequential(data: bytes, header: int) -> bool:
-    """Whether complete segments without gaps, none of them a progressive frame, lead to the first scan's header."""
+    """Return whether complete segments without gaps, none of them a progressive frame, lead to the first scan's
+    header."""
     place = 2
     while place < header:
         marker, length = data[place + 1], int.from_bytes(data[place + 2 : place + 4], "big")
@@ -73,7 +74,7 @@ def _is_sequential(data: bytes, header: int) -> bool:
 
 
 def lacks_end_mark_alone(data: bytes) -> int:
-    """Returns the number of layers of a JPEG that ends in the codes of its last scan, without the mark behind them; 0
+    """Return the number of layers of a JPEG that ends in the codes of its last scan, without the mark behind them; 0
     for a file with an end mark, and for one whose frame needs further scans. Whether the codes are complete is seen by
     decoding them."""
     if data.endswith(b"\xff\xd9") or data.rfind(b"\xff\xd9") > data.rfind(b"\xff\xda"):
@@ -96,7 +97,7 @@ def lacks_end_mark_alone(data: bytes) -> int:
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yields the marker and the contents of each segment, until one is cut."""
+    """Yield the marker and the contents of each segment, until one is cut."""
     place = 2
     while found := _MARKER.search(data, place):
         marker, place = data[found.end() - 1], found.end()
@@ -121,7 +122,7 @@ class JpegHeader(NamedTuple):
 
 
 def read_plain_jpeg_header(data: bytes) -> JpegHeader | None:
-    """Returns the header of a file of complete segments with one frame of 8 bits, in grey or three colours; None for
+    """Return the header of a file of complete segments with one frame of 8 bits, in grey or three colours; None for
     any other. libjpeg must find exactly this size: Pillow's decoder trusts the size that it is given, and would write
     past the end of the buffer."""
     place, exif, frame, end, is_progressive = 2, b"", None, len(data), False
@@ -155,7 +156,7 @@ def _frame(data: bytes, place: int, length: int) -> tuple[int, int, int] | None:
 
 
 def decode_reduced(data: bytes, header: JpegHeader) -> tuple[GreyImage, NDArray[np.uint8] | None, str]:
-    """Decodes a plain JPEG at the scale of `choose_reduction`, its longer side at most GREY_SIDE pixels. Returns it in
+    """Decode a plain JPEG at the scale of `choose_reduction`, its longer side at most GREY_SIDE pixels. Returns it in
     grey, its colours at SAMPLES x SAMPLES places (None for a grey file), and libjpeg's message if pixels of it are lost
     ("" if none). Raises ValueError for a file that ends early."""
     size, damage, is_grey = (header.width, header.height), "", header.layers == 1
@@ -175,19 +176,19 @@ def decode_reduced(data: bytes, header: JpegHeader) -> tuple[GreyImage, NDArray[
 
 
 def sample_colours(image: Image.Image) -> NDArray[np.uint8]:
-    """Returns the pixels (SAMPLES, SAMPLES, 3) at evenly spaced places of an image in RGB or RGBX."""
+    """Return the pixels (SAMPLES, SAMPLES, 3) at evenly spaced places of an image in RGB or RGBX."""
     return np.asarray(image.resize((SAMPLES, SAMPLES), Image.Resampling.NEAREST))[..., :3]
 
 
 def _decode_with_pillow(data: bytes, reduced: tuple[int, int], scale: int, mode: str) -> Image.Image:
-    """Decodes what libjpeg warns of."""
+    """Decode what libjpeg warns of."""
     image = Image.new(mode, reduced)
     image.frombytes(data, "jpeg", (mode, "", scale, 0))
     return image
 
 
 def close_jpeg(data: bytes) -> bytes:
-    """Returns the data of a JPEG with an end mark, where that alone is missing; others as they are. Without it decoders
+    """Return the data of a JPEG with an end mark, where that alone is missing; others as they are. Without it decoders
     wait for more data."""
     layers = lacks_end_mark_alone(data)
     closed = data + _END_MARK
@@ -195,7 +196,7 @@ def close_jpeg(data: bytes) -> bytes:
 
 
 def find_damage(data: bytes, has_four_layers: bool) -> str:
-    """Returns libjpeg's message if pixels of a JPEG, which Pillow decoded, are lost; "" if none. Decodes at 1/8."""
+    """Return libjpeg's message if pixels of a JPEG, which Pillow decoded, are lost; "" if none. Decodes at 1/8."""
     try:
         decode_jpeg(data, "CMYK" if has_four_layers else "GRAY", min_height=1, min_width=1)
     except ValueError as error:
@@ -204,12 +205,12 @@ def find_damage(data: bytes, has_four_layers: bool) -> str:
 
 
 def _describe_damage(warning: str) -> str:
-    """Returns the warning ("" for one about a file whose pixels are all there, such as a missing end mark)."""
+    """Return the warning ("" for one about a file whose pixels are all there, such as a missing end mark)."""
     return warning if _LOSS.search(warning) else ""
 
 
 def choose_reduction(size: tuple[int, int]) -> int:
-    """Returns by how much libjpeg reduces the image: 1, 2, 4 or 8, such that its longer side keeps half of GREY_SIDE
+    """Return by how much libjpeg reduces the image: 1, 2, 4 or 8, such that its longer side keeps half of GREY_SIDE
     and its shorter side 80."""
     scale = 8
     while scale > 1 and (min(size) < _LEAST_SHORT * scale or 2 * max(size) < GREY_SIDE * scale):
@@ -218,7 +219,7 @@ def choose_reduction(size: tuple[int, int]) -> int:
 
 
 def checksum_coded_data(data: bytes, layers: int, coded_from: int, tables: bytes) -> bytes:
-    """Returns checksums of the coded data and of the tables that it needs, for the colours, which the grey decode
+    """Return checksums of the coded data and of the tables that it needs, for the colours, which the grey decode
     leaves out."""
     end = data.rfind(_END_MARK, coded_from)
     end = end if end >= 0 else len(data)  # the mark alone may be missing
@@ -227,7 +228,7 @@ def checksum_coded_data(data: bytes, layers: int, coded_from: int, tables: bytes
 
 
 def read_tables(data: bytes, coded_from: int) -> bytes:
-    """Returns the tables and the frame before the first scan of any JPEG. Files that divide them otherwise into
+    """Return the tables and the frame before the first scan of any JPEG. Files that divide them otherwise into
     segments have the same ones."""
     tables: dict[int, bytes] = {}
     place = 2
@@ -242,7 +243,7 @@ def read_tables(data: bytes, coded_from: int) -> bytes:
 
 
 def _add_table(tables: dict[int, bytes], data: bytes, place: int, mark: int, length: int) -> None:
-    """Adds a segment to the tables by mark, unless it is of another kind."""
+    """Add a segment to the tables by mark, unless it is of another kind."""
     if mark in _TABLES and (mark != 0xEE or data.startswith(b"Adobe", place + 4)):
         tables[mark] = tables.get(mark, b"") + data[place + 4 : place + 2 + length]
 

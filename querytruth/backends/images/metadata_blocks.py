@@ -23,7 +23,7 @@ _WEBP_BLOCKS = {b"XMP ": "xmp", b"EXIF": "exif"}
 
 
 def find_blocks(data: bytes | mmap, problems: list[str]) -> dict[str, bytes]:
-    """Returns the first block of each kind (xmp, extended_xmp, iptc, exif) of an image file, of whatever format by its
+    """Return the first block of each kind (xmp, extended_xmp, iptc, exif) of an image file, of whatever format by its
     first bytes; `problems` gets a line for each that cannot be read."""
     kind, found = sniff_format(bytes(data[:64])), dict[str, bytes]()
     listed = _list_blocks(kind or "", data, problems)
@@ -93,7 +93,7 @@ def _list_segments(data: bytes | mmap) -> Iterator[tuple[int, bytes]]:
 
 
 def _list_resources(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yields number and value of Photoshop's image resources."""
+    """Yield number and value of Photoshop's image resources."""
     at = 0
     while data[at : at + 4] == b"8BIM" and at + 12 <= len(data):
         number, name = struct.unpack_from(">HB", data, at + 4)
@@ -104,7 +104,7 @@ def _list_resources(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _list_chunks(data: bytes | mmap, at: int, form: str, around: int) -> Iterator[tuple[bytes, int, int]]:
-    """Yields name, place and size of the chunks from a place on. `around`: the bytes of a chunk besides its value."""
+    """Yield name, place and size of the chunks from a place on. `around`: the bytes of a chunk besides its value."""
     while at + 8 <= len(data):
         first, second = struct.unpack_from(form, data, at)
         name, size = (first, second) if isinstance(first, bytes) else (second, first)

@@ -46,7 +46,7 @@ _FINE, _CHROMA = grid_points(THUMBNAIL_SIDE), grid_points(CHROMA_SIDE)
 
 
 def split_mosaics(mosaics: Mosaics) -> tuple[Pixels, Pixels]:
-    """Returns luma (n, 64, 64), and Cb and Cr (n, 2, 16, 16) less 128."""
+    """Return luma (n, 64, 64), and Cb and Cr (n, 2, 16, 16) less 128."""
     below = mosaics[:, THUMBNAIL_SIDE:, : 2 * CHROMA_SIDE].astype(np.float32) - 128
     chroma = below.reshape(-1, CHROMA_SIDE, 2, CHROMA_SIDE).transpose(0, 2, 1, 3)
     return mosaics[:, :THUMBNAIL_SIDE].astype(np.float32), chroma
@@ -55,7 +55,7 @@ def split_mosaics(mosaics: Mosaics) -> tuple[Pixels, Pixels]:
 def measure_pairs(
     ones: Mosaics, others: Mosaics, muteness: NDArray[np.uint8], matrix: FloatArray, is_drawing: BoolArray
 ) -> FloatArray:
-    """Returns MEASURES and the smaller share that both show (n, M + 1) of thumbnails (n, 80, 64), of which colours are
+    """Return MEASURES and the smaller share that both show (n, M + 1) of thumbnails (n, 80, 64), of which colours are
     missing in (n, 2; see `Views`), of the maps from the first to the second (n, 3, 3), and of pairs of drawings."""
     (one, colours), (other, other_colours) = split_mosaics(ones), split_mosaics(others)
     place, valid = map_points(_FINE, matrix)
@@ -82,7 +82,7 @@ def measure_pairs(
 
 
 def _drift(matrix: FloatArray) -> FloatArray:
-    """Returns the drift (n,) of maps (n, 3, 3), along the middle of the images."""
+    """Return the drift (n,) of maps (n, 3, 3), along the middle of the images."""
     middle, reach = matrix[:, :2].sum(axis=2) - matrix[:, :2, :2].sum(axis=2) / 2, matrix[:, [0, 1], [0, 1]] / 2
     before, after = middle - reach, middle + reach - 1
     drift: FloatArray = np.maximum(np.minimum(before, after), np.minimum(-before, -after)).max(axis=1).clip(0)
@@ -90,7 +90,7 @@ def _drift(matrix: FloatArray) -> FloatArray:
 
 
 def _compare_structure(one: Pixels, other: Pixels, valid: BoolArray) -> tuple[list[Pixels], BoolArray, BoolArray]:
-    """Returns detail, shape and inner, and the cells (n, 8, 8) that agree, and those that also do after a change
+    """Return detail, shape and inner, and the cells (n, 8, 8) that agree, and those that also do after a change
     of colours: their structure is the same, or the opposite, and however strong."""
     shown = valid.reshape(one.shape)
     mass = np.maximum(blur(shown.astype(np.float32), _FINE_SIGMA), 1e-3)
@@ -121,20 +121,20 @@ def _sum_cells(images: Pixels, cells: int = _CELLS) -> Pixels:
 
 
 def _where(cells: BoolArray, valid: BoolArray) -> BoolArray:
-    """Returns the valid points (n, p) in these cells (n, 8, 8); all valid ones where there are none."""
+    """Return the valid points (n, p) in these cells (n, 8, 8); all valid ones where there are none."""
     inside = valid & _spread(cells, valid.shape[1])
     return np.where(inside.any(axis=1, keepdims=True), inside, valid)
 
 
 def _spread(cells: BoolArray, points: int) -> BoolArray:
-    """Returns whether each point (n, p) is in one of these cells (n, 8, 8)."""
+    """Return whether each point (n, p) is in one of these cells (n, 8, 8)."""
     times = math.isqrt(points) // _CELLS
     spread: BoolArray = cells.repeat(times, axis=1).repeat(times, axis=2).reshape(len(cells), points)
     return spread
 
 
 def _shrink(cells: BoolArray) -> BoolArray:
-    """Returns the cells (n, 8, 8) of which all neighbours are there, too."""
+    """Return the cells (n, 8, 8) of which all neighbours are there, too."""
     padded = np.pad(cells, ((0, 0), (1, 1), (1, 1)), constant_values=True)
     rows = padded[:, :-2] & padded[:, 1:-1] & padded[:, 2:]
     inner: BoolArray = rows[:, :, :-2] & rows[:, :, 1:-1] & rows[:, :, 2:]
@@ -142,7 +142,7 @@ def _shrink(cells: BoolArray) -> BoolArray:
 
 
 def _compare_luma(one: Pixels, other: Pixels, valid: BoolArray, agrees: BoolArray) -> tuple[list[Pixels], Pixels]:
-    """Returns tone, plain and the logarithm of the gain, and tone by cell (n, 8, 8), of luma (n, 64, 64) of
+    """Return tone, plain and the logarithm of the gain, and tone by cell (n, 8, 8), of luma (n, 64, 64) of
     which `valid` (n, p) is shown and of which cells (n, 8, 8) agree."""
     first, second, where = one.reshape(valid.shape), other.reshape(valid.shape), _where(agrees, valid)
     clear = where & (np.minimum(first, second) > _CLIPPED) & (np.maximum(first, second) < 255 - _CLIPPED)
@@ -167,14 +167,14 @@ def _compare_luma(one: Pixels, other: Pixels, valid: BoolArray, agrees: BoolArra
 
 
 def _mean(values: Pixels, where: BoolArray) -> Pixels:
-    """Returns the means over the last axis at some places, (…, 1)."""
+    """Return the means over the last axis at some places, (…, 1)."""
     counts = np.maximum(where.sum(axis=-1, keepdims=True), 1)
     means: Pixels = ((values * where).sum(axis=-1, keepdims=True) / counts).astype(np.float32)
     return means
 
 
 def _largest(values: Pixels, where: BoolArray) -> Pixels:
-    """Returns the quantile (n,) of values (n, p) at some places, a large number where there are none."""
+    """Return the quantile (n,) of values (n, p) at some places, a large number where there are none."""
     counts, width = where.sum(axis=1), values.shape[1]
     ordered = np.sort(np.where(where, values, -1), axis=1)
     at = width - counts + (_SHARE * np.maximum(counts - 1, 0)).astype(np.intp)
@@ -189,7 +189,7 @@ def _compare_colours(
     tones: Pixels,
     muteness: NDArray[np.uint8],
 ) -> list[Pixels]:
-    """Returns grey, chroma, spot, colour and saturation, of Cb and Cr (n, 2, p) at some places, for spot and for colour
+    """Return grey, chroma, spot, colour and saturation, of Cb and Cr (n, 2, p) at some places, for spot and for colour
     at others, where `tones` (n, 8, 8) are of. A grey image contradicts no colour, and a sepia one none of an image that
     is not in one hue all over."""
     inside = where[0][:, None]
@@ -221,7 +221,7 @@ def _compare_colours(
 
 
 def have_same_details(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> BoolArray:
-    """Returns whether the small print of grey images (n, 32, 32) is the same: the differences from left to right, in
+    """Return whether the small print of grey images (n, 32, 32) is the same: the differences from left to right, in
     which lines of text do not show, but letters and gaps do, must correlate over the whole image, and in each block of
     4 x 4 pixels in which one of them has any."""
     steps = [np.diff(images.astype(np.float64), axis=2, prepend=images[:, :, :1]) for images in (one, other)]
@@ -242,7 +242,7 @@ def _correlate(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def turn_mosaics(mosaics: Mosaics, turn: int) -> Mosaics:
-    """Returns thumbnails after a turn: 1 to 3 quarter turns counter-clockwise, from 4 on after mirroring left-right."""
+    """Return thumbnails after a turn: 1 to 3 quarter turns counter-clockwise, from 4 on after mirroring left-right."""
     turned = mosaics.copy()
     for top, left, side in ((0, 0, 64), (64, 0, 16), (64, 16, 16)):
         place = slice(None), slice(top, top + side), slice(left, left + side)
@@ -251,5 +251,5 @@ def turn_mosaics(mosaics: Mosaics, turn: int) -> Mosaics:
 
 
 def turn_images(images: NDArray[np.uint8], turn: int) -> NDArray[np.uint8]:
-    """Returns images (n, side, side) after such a turn."""
+    """Return images (n, side, side) after such a turn."""
     return np.rot90(images[:, :, ::-1] if turn >= 4 else images, turn % 4, axes=(1, 2))

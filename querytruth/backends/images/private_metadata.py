@@ -38,7 +38,7 @@ _PRIVATE_TAGS = {  # description, make, model, software, artist, host, XMP, copy
 
 
 def remove_metadata(data: bytes) -> bytes:
-    """Returns the file without private metadata; the same bytes where it has none, or is no image."""
+    """Return the file without private metadata; the same bytes where it has none, or is no image."""
     if data.startswith(_JPEG):
         return b"".join(_list_segments(data))
     if data.startswith(_PNG):
@@ -50,7 +50,7 @@ def remove_metadata(data: bytes) -> bytes:
 
 
 def _make_exif(block: bytes) -> bytes:
-    """Returns an EXIF block with the orientation and time of another one; b"" without either."""
+    """Return an EXIF block with the orientation and time of another one; b"" without either."""
     known, exif = read_exif(block), Image.Exif()
     if known.orientation != 1:
         exif[0x0112] = known.orientation
@@ -120,7 +120,7 @@ def _list_webp_chunks(data: bytes) -> Iterator[bytes]:
 
 
 def _list_blocks(data: bytes) -> Iterator[bytes]:
-    """Yields header and blocks of a GIF file, without comments and applications of others."""
+    """Yield header and blocks of a GIF file, without comments and applications of others."""
     at = 13 + _palette(data, 10)
     yield data[:at]
     while at < len(data) and data[at] != 0x3B:
@@ -136,7 +136,7 @@ def _list_blocks(data: bytes) -> Iterator[bytes]:
 
 
 def _palette(data: bytes, at: int) -> int:
-    """Returns the bytes of the palette that the flags at a place announce."""
+    """Return the bytes of the palette that the flags at a place announce."""
     flags = data[at] if at < len(data) else 0
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
@@ -164,7 +164,7 @@ def _blank(data: bytes) -> bytes:
 def _blank_directory(
     data: bytearray, base: int, start: int, order: str, is_all: bool = False
 ) -> Iterator[tuple[int, int]]:
-    """Blanks the values of private tags (`is_all`: of all, and their number) of a directory of the TIFF header that
+    """Blank the values of private tags (`is_all`: of all, and their number) of a directory of the TIFF header that
     stands at `base`. Yields tag and value of each entry before it is blanked."""
     count = struct.unpack_from(f"{order}H", data, base + start)[0]
     for place in range(base + start + 2, base + start + 2 + 12 * count, 12):

@@ -118,7 +118,7 @@ def run_thumbnail_job(job: ThumbnailJob) -> bytes | None:
 
 
 def render_image(data: bytes, size: int, mode: str, quality: int = 90) -> bytes:
-    """Returns a JPEG with the image's proportions, its longer side at most `size` pixels (mode longer_side), or of
+    """Return a JPEG with the image's proportions, its longer side at most `size` pixels (mode longer_side), or of
     `size` x `size` pixels: squashed, fitted with grey bars, or cropped in the middle. Raises RenderingError."""
     image = _decode_and_resize(data, partial(_LAYOUTS[mode], size))
     if mode == "fit" and image.size != (size, size):
@@ -129,13 +129,13 @@ def render_image(data: bytes, size: int, mode: str, quality: int = 90) -> bytes:
 
 
 def read_rendered_size(path: Path) -> ImageSize:
-    """Returns width and height of a rendered image. Raises OSError."""
+    """Return width and height of a rendered image. Raises OSError."""
     with Image.open(path, formats=("JPEG",)) as image:
         return image.size
 
 
 def make_thumbnail(data: bytes, side: int, original_size: ImageSize | None = None) -> bytes:
-    """Returns a JPEG with the image's proportions, or with those of `original_size`, its longer side at most `side`
+    """Return a JPEG with the image's proportions, or with those of `original_size`, its longer side at most `side`
     pixels. Raises RenderingError."""
     layout = partial(_fit_within, side) if original_size is None else partial(_restore_shape, side, original_size)
     return _jpeg(_decode_and_resize(data, layout), _THUMBNAIL_QUALITY)
@@ -161,7 +161,7 @@ def _fit_within(side: int, width: float, height: float) -> tuple[ImageSize, Crop
 
 
 def _restore_shape(side: int, original: ImageSize, width: float, height: float) -> tuple[ImageSize, CropBox]:
-    """Stretches a squashed image to the shape of its original, as far as that loses none of its pixels."""
+    """Stretch a squashed image to the shape of its original, as far as that loses none of its pixels."""
     longer = min(side, max(original), round(max(width, height) * max(original) / min(original)))
     size, _ = _fit(longer, *original)
     return size, (0, 0, width, height)
@@ -171,7 +171,7 @@ _LAYOUTS = {"longer_side": _fit_within, "squash": _squash, "fit": _fit, "crop": 
 
 
 def _decode_and_resize(data: bytes, layout: _Layout) -> Image.Image:
-    """Returns the resized image, upright, in RGB. It is turned last, when it is small: layouts are symmetric."""
+    """Return the resized image, upright, in RGB. It is turned last, when it is small: layouts are symmetric."""
     kind = image_headers.sniff_format(data)
     if kind is None:
         raise RenderingError("not an image")
@@ -192,7 +192,7 @@ def _decode_and_resize(data: bytes, layout: _Layout) -> Image.Image:
 
 
 def _draft(image: ImageFile.ImageFile, layout: _Layout, length: int) -> tuple[float, float] | None:
-    """Sets the reduced size at which a JPEG is decoded. Returns its width and height, in fractions of a pixel."""
+    """Set the reduced size at which a JPEG is decoded. Returns its width and height, in fractions of a pixel."""
     (width, height), (left, top, right, bottom) = layout(*image.size)
     across, down = (right - left) / width, (bottom - top) / height
     larger = min(math.sqrt(across * down), _UNEVEN * min(across, down))
@@ -203,7 +203,7 @@ def _draft(image: ImageFile.ImageFile, layout: _Layout, length: int) -> tuple[fl
 
 
 def _read(location: str, sha256: str | None) -> bytes:
-    """Returns the file's bytes, which are decoded as they are: nothing opens the file again. Raises ChangedFileError
+    """Return the file's bytes, which are decoded as they are: nothing opens the file again. Raises ChangedFileError
     where their sha256 does not begin with `sha256`, RenderingError where the file is missing, too large or no file,
     else OSError."""
     try:
@@ -232,7 +232,7 @@ def _jpeg(image: Image.Image, quality: int) -> bytes:
 def make_thumbnails(
     locations: Mapping[ImageKey, str], squashed_sizes: Mapping[ImageKey, ImageSize] = MappingProxyType({})
 ) -> dict[ImageKey, bytes]:
-    """Returns a JPEG per readable file, as large as the limit for all of them allows. Files that crash the decoder or
+    """Return a JPEG per readable file, as large as the limit for all of them allows. Files that crash the decoder or
     take over 30 seconds are left out. `squashed_sizes`: the original size of each squashed image, whose shape its
     thumbnail has."""
     thumbnails: dict[ImageKey, bytes] = {}
@@ -248,7 +248,7 @@ def make_thumbnails(
 
 
 def make_contact_sheet(thumbnails: Sequence[bytes], side: int) -> bytes:
-    """Returns a JPEG with at most eight thumbnails in a row. Each thumbnail is a JPEG of at most `side` x `side` pixels
+    """Return a JPEG with at most eight thumbnails in a row. Each thumbnail is a JPEG of at most `side` x `side` pixels
     and stands in the middle of its square."""
     columns = min(len(thumbnails), _COLUMNS)
     rows = math.ceil(len(thumbnails) / _COLUMNS)

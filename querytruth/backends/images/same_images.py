@@ -34,7 +34,7 @@ _MOST_OTHERS = 32  # images that an image is compared with in vain before the se
 
 @cache
 def read_cuts() -> tuple[float, FloatArray]:
-    """Returns the share of one shade from which on two images are drawings, and the cuts (2, M) of photos and of
+    """Return the share of one shade from which on two images are drawings, and the cuts (2, M) of photos and of
     drawings, in the order of MEASURES."""
     stored = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
     cuts = np.array([[stored[kind][name] for name in MEASURES] for kind in ("photos", "drawings")])
@@ -58,7 +58,7 @@ class ComparableImages:
         self.known, self.results = np.zeros(0, np.int64), np.zeros(0, bool)  # pairs that were compared, in order
 
     def _add_turns(self) -> None:
-        """Adds the views of turned images, which are found in their thumbnails."""
+        """Add the views of turned images, which are found in their thumbnails."""
         known = np.flatnonzero(self.hashes.any(axis=(1, 2)))
         boxes = np.zeros((len(self.boxes), len(self.turns), *self.boxes.shape[2:]), np.uint8)
         hashes = np.zeros((len(self.hashes), len(self.turns), VIEWS), np.uint64)
@@ -71,32 +71,32 @@ class ComparableImages:
         self.boxes, self.hashes = boxes, hashes
 
     def mosaics(self, rows: RowIndices) -> Mosaics:
-        """Returns the thumbnails (n, 80, 64) of rows that have one."""
+        """Return the thumbnails (n, 80, 64) of rows that have one."""
         return np.stack([image_views.read_thumbnail(self._thumbnails.iloc[row]) for row in rows.tolist()])
 
     def details(self, row: int) -> bytes | None:
-        """Returns the stored details of a row."""
+        """Return the stored details of a row."""
         found = None if self._details is None else self._details.iloc[row]
         return found if isinstance(found, bytes) else None
 
     def list_hashes(self) -> tuple[Hashes, RowIndices]:
-        """Returns the hashes of all views in all turns (h,), and the row of each."""
+        """Return the hashes of all views in all turns (h,), and the row of each."""
         rows, turns, views = np.nonzero(self.hashes)
         return self.hashes[rows, turns, views], rows
 
     def view_distances(self, ones: RowIndices, others: RowIndices) -> RowIndices:
-        """Returns in how many bits the nearest views of each pair (n,) differ, NO_BITS where there are none."""
+        """Return in how many bits the nearest views of each pair (n,) differ, NO_BITS where there are none."""
         return nearest_turns(self, ones, self, others)[0]
 
     def relate(self, ones: RowIndices, others: RowIndices) -> tuple[BoolArray, BoolArray]:
-        """Returns per pair (n,) whether views are near, and whether the images are the same."""
+        """Return per pair (n,) whether views are near, and whether the images are the same."""
         near = (self.view_distances(ones, others) <= self._distance) & (ones != others)
         same = near.copy()
         same[near] = self.are_same(ones[near], others[near])
         return near, same | (ones == others)
 
     def are_same(self, ones: RowIndices, others: RowIndices) -> BoolArray:
-        """Returns per pair (n,) of rows that have views whether nothing contradicts that they are the same."""
+        """Return per pair (n,) of rows that have views whether nothing contradicts that they are the same."""
         low, high = np.minimum(ones, others), np.maximum(ones, others)
         equal: BoolArray = np.asarray((self._codes[:, low] == self._codes[:, high]).all(axis=0))
         keys = (low * len(self._thumbnails) + high)[~equal]
@@ -110,7 +110,7 @@ class ComparableImages:
         return equal
 
     def find_same_pairs(self, groups: RowIndices) -> RowIndices:
-        """Returns pairs of rows (n, 2) that are the same and connect all groups (per row its name) that have such
+        """Return pairs of rows (n, 2) that are the same and connect all groups (per row its name) that have such
         pairs. Of each group its first row is compared, with at most _MOST_OTHERS others that it is not the same as."""
         firsts = np.unique(groups, return_index=True)[1]
         hashes = self.hashes[firsts].reshape(len(firsts), len(self.turns) * VIEWS)
@@ -120,7 +120,7 @@ class ComparableImages:
         return np.concatenate(sets.found)
 
     def name_edits(self, ones: RowIndices, others: RowIndices) -> list[str]:
-        """Returns what was edited between the images of pairs (n,): border, crop, overlay, joined by +, or copy."""
+        """Return what was edited between the images of pairs (n,): border, crop, overlay, joined by +, or copy."""
         measures = measure_pairs(self, ones, self, others)
         has_border = [self.boxes[rows, 0, 1].any(axis=1) for rows in (ones, others)]
         applies = {
@@ -166,7 +166,7 @@ class _SameImages(Components):
 def measure_pairs(
     images: ComparableImages, ones: RowIndices, other_images: ComparableImages, others: RowIndices
 ) -> FloatArray:
-    """Returns MEASURES, the smaller share that both show, and that of one shade (n, M + 2), of pairs of rows that have
+    """Return MEASURES, the smaller share that both show, and that of one shade (n, M + 2), of pairs of rows that have
     views."""
     parts = [_measure(images, ones[some], other_images, others[some]) for some in _slices(len(ones), _AT_ONCE)]
     return np.concatenate([np.zeros((0, len(MEASURES) + 2)), *parts])
@@ -202,7 +202,7 @@ def _measure(
 
 
 def _differ_in_details(one: bytes | None, other: bytes | None, turn: int) -> bool:
-    """Returns whether the small print of two flat images, of which one is a page or a screen, is known and differs."""
+    """Return whether the small print of two flat images, of which one is a page or a screen, is known and differs."""
     if one is None or other is None or not (one[0] or other[0]):
         return False
     first, second = (np.frombuffer(some, np.uint8, offset=1).reshape(1, 32, 32) for some in (one, other))
@@ -212,7 +212,7 @@ def _differ_in_details(one: bytes | None, other: bytes | None, turn: int) -> boo
 def nearest_turns(
     images: ComparableImages, ones: RowIndices, other_images: ComparableImages, others: RowIndices
 ) -> tuple[RowIndices, RowIndices]:
-    """Returns in how many bits the nearest views of pairs (n,) differ, NO_BITS where there are none, and the place of
+    """Return in how many bits the nearest views of pairs (n,) differ, NO_BITS where there are none, and the place of
     the turn of the first image."""
     bits = np.full((len(ones), len(images.turns)), NO_BITS, dtype=np.int64)
     for some in _slices(len(ones), _MANY):
@@ -227,7 +227,7 @@ def _slices(count: int, size: int) -> Iterator[slice]:
 
 
 def _view_bits(ones: Hashes, others: Hashes) -> NDArray[np.int32]:
-    """Returns in how many bits the views of pairs differ (n, VIEWS * VIEWS), NO_BITS where one is missing."""
+    """Return in how many bits the views of pairs differ (n, VIEWS * VIEWS), NO_BITS where one is missing."""
     bits = np.bitwise_count(ones[:, :, None] ^ others[:, None]).astype(np.int32)
     bits[(ones == 0)[:, :, None] | (others == 0)[:, None]] = NO_BITS
     of_pairs: NDArray[np.int32] = bits.reshape(len(ones), -1)
@@ -235,7 +235,7 @@ def _view_bits(ones: Hashes, others: Hashes) -> NDArray[np.int32]:
 
 
 def _find_starts(hashes: Hashes, boxes: Boxes, other_hashes: Hashes, other_boxes: Boxes) -> FloatArray:
-    """Returns the maps (n, 3, 3, 3) between the views of pairs that differ in the fewest bits."""
+    """Return the maps (n, 3, 3, 3) between the views of pairs that differ in the fewest bits."""
     order = _view_bits(hashes, other_hashes) * VIEWS**2 + np.arange(VIEWS**2, dtype=np.int32)
     best = np.divmod(np.sort(np.partition(order, _STARTS, axis=1)[:, :_STARTS], axis=1) % VIEWS**2, VIEWS)
     rows = np.arange(len(hashes))[:, None]
@@ -250,7 +250,7 @@ def _find_starts(hashes: Hashes, boxes: Boxes, other_hashes: Hashes, other_boxes
 
 
 def accept(measures: FloatArray) -> BoolArray:
-    """Returns whether pairs are the same, from what `measure_pairs` returns."""
+    """Return whether pairs are the same, from what `measure_pairs` returns."""
     share, cuts = read_cuts()
     accepted: BoolArray = (measures[:, : len(MEASURES)] <= cuts[(measures[:, -1] >= share).astype(int)]).all(axis=1)
     return accepted

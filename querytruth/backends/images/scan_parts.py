@@ -67,12 +67,12 @@ class ScanPartJob:
 
     @property
     def path(self) -> Path:
-        """The part's file."""
+        """Return the part's file."""
         return self.folder / f"{self.number:05}-of-{self.parts:05}.parquet"
 
 
 def scan_store_folder(set_folder: Path) -> Path:
-    """Returns the folder for rows of this version of the reader, of its limits and of its decoders. Raises UserError
+    """Return the folder for rows of this version of the reader, of its limits and of its decoders. Raises UserError
     where it is a link: a received set may hold one."""
     limits = [images.FORMATS, images.MAX_PIXELS, images.MAX_FILE_BYTES]
     settings = json.dumps(
@@ -83,7 +83,7 @@ def scan_store_folder(set_folder: Path) -> Path:
 
 
 def plan_scan_parts(source: ImageSource, items: pa.Array, folder: Path) -> list[ScanPartJob]:
-    """Returns a job per part that has items. An item's part depends only on the item and on the number of parts, which
+    """Return a job per part that has items. An item's part depends only on the item and on the number of parts, which
     is a power of two."""
     parts = _LEAST_PARTS
     while len(items) > _MOST * parts:
@@ -105,7 +105,7 @@ def _texts(items: pa.Array) -> Iterator[str]:
 
 
 def read_images_in_workers(locations: Iterable[str]) -> Iterator[ScannedImage | WorkerFailure]:
-    """Reads images in a worker process. Yields a WorkerFailure for each image that the worker fails over."""
+    """Read images in a worker process. Yields a WorkerFailure for each image that the worker fails over."""
     return finish_in_workers(decode_image, describe_images, locations)
 
 
@@ -116,7 +116,7 @@ def scan_part(
     rescan: bool = False,
     read: _ReadImages = read_images_in_workers,
 ) -> Path:
-    """Updates a part and returns its file. Rows of unchanged files stay (unless `rescan`); the other files are read.
+    """Update a part and returns its file. Rows of unchanged files stay (unless `rescan`); the other files are read.
 
     `advance` receives numbers of finished items. The file is written only if it changes. Raises UserError where it
     cannot be written.
@@ -161,7 +161,7 @@ class _KnownRows:
         self._reasons = self.table["reason"].to_pylist()
 
     def is_current(self, item: str, facts: FileState) -> bool:
-        """Whether the item's row was read from a file in this state and has no transient reason."""
+        """Return whether the item's row was read from a file in this state and has no transient reason."""
         number = self.rows.get(item)
         if number is None or (facts.modified is None and not facts.head):  # only its size is known
             return False
@@ -169,7 +169,7 @@ class _KnownRows:
 
 
 def count_reusable_rows(jobs: Iterable[ScanPartJob]) -> int:
-    """Counts the items of the jobs that have a reusable row. Whether their files have changed is not checked."""
+    """Count the items of the jobs that have a reusable row. Whether their files have changed is not checked."""
     return sum(map(_count_reusable_rows, jobs))
 
 
@@ -183,15 +183,15 @@ def _count_reusable_rows(job: ScanPartJob) -> int:
 
 
 def _other_layouts(job: ScanPartJob, columns: Sequence[str]) -> list[pa.Table]:
-    """Reads the parts that share items with this one in stores of more or fewer parts."""
+    """Read the parts that share items with this one in stores of more or fewer parts."""
     others = (path for path in sorted(job.folder.glob("*.parquet")) if path.name != job.path.name)
     tables = [read_checked(path, columns) for path in others if shares_items(job, path.name)]
     return [table for table in tables if table is not None]
 
 
 def shares_items(job: ScanPartJob, name: str) -> bool:
-    """Whether a file of this name is a part that can have items of the job, in this store or in one of more or fewer
-    parts."""
+    """Return whether a file of this name is a part that can have items of the job, in this store or in one of more or
+    fewer parts."""
     if not (found := _NAME.fullmatch(name)):
         return False
     number, parts = int(found[1]), int(found[2])
@@ -209,7 +209,7 @@ def _row(item: str, image: ScannedImage, state: FileState | None) -> dict[str, A
 
 
 def read_scan_parts(jobs: Sequence[ScanPartJob], columns: Sequence[str], rows: Any = None) -> pa.Table:
-    """Returns the chosen columns of all items, sorted by item, or of some rows (k,) of these; `image_id` stands for a
+    """Return the chosen columns of all items, sorted by item, or of some rows (k,) of these; `image_id` stands for a
     column, too. Uses the memory of what it returns and of the largest column once more. Raises UserError where a part
     is missing, damaged or of another build."""
     schema = pa.schema([_IMAGE_ID if name == "image_id" else SCANNED_IMAGES_SCHEMA.field(name) for name in columns])
@@ -236,7 +236,7 @@ def read_scan_parts(jobs: Sequence[ScanPartJob], columns: Sequence[str], rows: A
 
 
 def hash_column(jobs: Sequence[ScanPartJob], column: str, rows: Any) -> Hashes:
-    """Returns a 64-bit hash of the text that a column has in each of some rows (k,) of the items in order. Raises
+    """Return a 64-bit hash of the text that a column has in each of some rows (k,) of the items in order. Raises
     UserError as read_scan_parts does."""
     texts = (_read_part(job, [column])[column].to_numpy(zero_copy_only=False) for job in jobs)
     hashes = [np.empty(0, np.uint64), *(hash_array(some, categorize=False) for some in texts)]
@@ -257,7 +257,7 @@ def _read_part(job: ScanPartJob, columns: Sequence[str]) -> pa.Table:
 
 
 def remove_stale_parts(jobs: Sequence[ScanPartJob]) -> None:
-    """Removes files of scans with other parts. Call it when all of `jobs` are done. Raises UserError."""
+    """Remove files of scans with other parts. Call it when all of `jobs` are done. Raises UserError."""
     paths = {job.path for job in jobs}
     for folder in {job.folder for job in jobs}:
         with translate_write_errors("scan images", folder, "then run again: what was read is kept"):
@@ -275,8 +275,8 @@ def _age(path: Path) -> float:
 
 
 def is_sound_part(path: Path) -> bool:
-    """Whether a file is a part of a scan as `scan_part` writes it, with values of the right forms. Reads it within the
-    limits of `bounded_parquet`."""
+    """Return whether a file is a part of a scan as `scan_part` writes it, with values of the right forms. Reads it
+    within the limits of `bounded_parquet`."""
     try:
         if not read_parquet_schema(path).equals(SCANNED_IMAGES_SCHEMA):
             return False

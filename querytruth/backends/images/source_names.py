@@ -13,7 +13,7 @@ _PASSWORD = re.compile(r"(?<=://)[^/@]*:[^/@]*@")
 
 
 def encode_item(name: bytes) -> str:
-    """Returns the name itself where it is UTF-8, else reversibly escaped: `b"caf\\xe9.jpg"` is `bytes:caf%E9.jpg`."""
+    r"""Return the name itself where it is UTF-8, else reversibly escaped: `b"caf\xe9.jpg"` is `bytes:caf%E9.jpg`."""
     try:
         text = name.decode("utf-8")
     except UnicodeDecodeError:
@@ -22,12 +22,12 @@ def encode_item(name: bytes) -> str:
 
 
 def decode_item(item: str) -> bytes:
-    """Returns the file name of an item."""
+    """Return the file name of an item."""
     return unquote_to_bytes(item[len(_ESCAPED) :]) if item.startswith(_ESCAPED) else item.encode("utf-8")
 
 
 def parse_list_entry(entry: bytes, *, remote: bool) -> tuple[str, str]:
-    """Returns the item for an entry of a list, and the reason why it is refused (else "").
+    """Return the item for an entry of a list, and the reason why it is refused (else "").
 
     Relative entries must stay below the list's folder. Absolute paths and URLs are accepted, except from a `remote`
     list, which must not name files of this machine. Web addresses are refused: only the guarded web client may fetch
@@ -53,7 +53,7 @@ def parse_list_entry(entry: bytes, *, remote: bool) -> tuple[str, str]:
 
 
 def _protocols(entry: bytes) -> set[bytes]:
-    """Returns the protocols of all links of a URL such as `zip://a.jpg::file:///album.zip`; none for a path."""
+    """Return the protocols of all links of a URL such as `zip://a.jpg::file:///album.zip`; none for a path."""
     if b"://" not in entry:
         return set()
     links = [link.partition(b"://") for link in entry.split(b"::")]
@@ -61,39 +61,39 @@ def _protocols(entry: bytes) -> set[bytes]:
 
 
 def is_url(text: str) -> bool:
-    """Whether the text is a URL for fsspec, and no path."""
+    """Return whether the text is a URL for fsspec, and no path."""
     return "://" in text
 
 
 def is_web_url(url: str) -> bool:
-    """Whether any link of the URL is a web address."""
+    """Return whether any link of the URL is a web address."""
     return bool(_protocols(url.encode("utf-8", "surrogateescape")) & _WEB)
 
 
 def is_allowed_url(url: str) -> bool:
-    """Whether every link of the URL is of a scheme that a source of images may have."""
+    """Return whether every link of the URL is of a scheme that a source of images may have."""
     return _protocols(url.encode("utf-8", "surrogateescape")) <= _ALLOWED
 
 
 def strip_password(text: str) -> str:
-    """Returns the text without the user names and passwords in its URLs."""
+    """Return the text without the user names and passwords in its URLs."""
     return _PASSWORD.sub("", text)
 
 
 def join_url(base: str, name: str) -> str:
-    """Returns the URL of a name below a URL; in a chain the first link holds the files."""
+    """Return the URL of a name below a URL; in a chain the first link holds the files."""
     first, link, rest = base.partition("::")
     protocol, _, path = first.partition("://")
     return f"{protocol}://{path.rstrip('/') + '/' if path else ''}{name}{link}{rest}"
 
 
 def parent_url(url: str) -> str:
-    """Returns the URL of the folder that holds a URL."""
+    """Return the URL of the folder that holds a URL."""
     first, link, rest = url.partition("::")
     protocol, _, path = first.partition("://")
     return f"{protocol}://{path.rpartition('/')[0]}{link}{rest}"
 
 
 def is_inside(path: bytes, folder: bytes) -> bool:
-    """Whether a real path is a real folder or lies below it."""
+    """Return whether a real path is a real folder or lies below it."""
     return path == folder or path.startswith(folder.rstrip(b"/") + b"/")

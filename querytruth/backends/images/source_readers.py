@@ -44,18 +44,18 @@ class ListingBuilder:
         self._carried = {name: _Numbers() if name in NUMBER_COLUMNS else _Texts() for name in carried}
 
     def accept(self, item: str, values: Iterable[Any] = ()) -> None:
-        """Adds an item, with a value for each carried column: "" or NaN where there is none."""
+        """Add an item, with a value for each carried column: "" or NaN where there is none."""
         self._items.add(item)
         for column, value in zip(self._carried.values(), values, strict=True):
             column.add(value)
 
     def refuse(self, item: str, reason: str, detail: str | None = None) -> None:
-        """Adds an entry that is no item, with its reason."""
+        """Add an entry that is no item, with its reason."""
         for column, value in zip(self._refused, (item, reason, detail or ""), strict=True):
             column.add(value)
 
     def build(self) -> SourceListing:
-        """Returns the listing. Of repeated items the first entry counts. Call it once."""
+        """Return the listing. Of repeated items the first entry counts. Call it once."""
         items, self._items = self._items.values(), _Texts()
         order = pc.sort_indices(items)
         items = items.take(order)
@@ -86,12 +86,12 @@ class _Texts:
         self._ends.append(len(self._bytes))
 
     def values(self) -> pa.LargeStringArray:
-        """Returns all of them without a copy; nothing can be added afterwards."""
+        """Return all of them without a copy; nothing can be added afterwards."""
         ends, data = pa.py_buffer(self._ends), pa.py_buffer(self._bytes)
         return pa.LargeStringArray.from_buffers(len(self._ends) - 1, ends, data)
 
     def nullable(self) -> pa.LargeStringArray:
-        """Returns all of them, null where empty."""
+        """Return all of them, null where empty."""
         values = self.values()
         _, ends, data = values.buffers()
         return pa.LargeStringArray.from_buffers(len(values), ends, data, pc.not_equal(values, "").buffers()[1])
@@ -107,13 +107,13 @@ class _Numbers:
         self._values.append(number)
 
     def nullable(self) -> pa.DoubleArray:
-        """Returns all of them, null where NaN."""
+        """Return all of them, null where NaN."""
         values = pa.Array.from_buffers(pa.float64(), len(self._values), [None, pa.py_buffer(self._values)])
         return pc.if_else(pc.is_nan(values), None, values)
 
 
 def list_folder(root: str, skip: str | None) -> ListingBuilder:
-    """Lists every regular file below a folder, except in `skip`. Raises UserError where the folder cannot be read."""
+    """List every regular file below a folder, except in `skip`. Raises UserError where the folder cannot be read."""
     top = os.path.realpath(os.fsencode(root))
     skipped = os.path.relpath(os.path.realpath(os.fsencode(skip)), top) if skip else None
     entries, folders = ListingBuilder(), [b""]
@@ -139,7 +139,7 @@ def list_folder(root: str, skip: str | None) -> ListingBuilder:
 
 
 def _list_link(path: bytes, name: bytes, top: bytes, entries: ListingBuilder) -> None:
-    """Accepts a link to a file inside; links to folders are not followed, because they may form loops."""
+    """Accept a link to a file inside; links to folders are not followed, because they may form loops."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116 - bytes
     except OSError as error:
@@ -156,7 +156,7 @@ def _list_link(path: bytes, name: bytes, top: bytes, entries: ListingBuilder) ->
 
 
 def list_url(filesystem: Any, root: str) -> ListingBuilder:
-    """Lists every file below a folder of an fsspec file system."""
+    """List every file below a folder of an fsspec file system."""
     entries = ListingBuilder()
 
     def unreadable(error: OSError) -> None:
@@ -177,7 +177,7 @@ def list_url(filesystem: Any, root: str) -> ListingBuilder:
 
 
 def list_lines(file: BinaryIO, *, remote: bool) -> ListingBuilder:
-    """Lists a path or URL per line; empty lines and comments (#) are skipped."""
+    """List a path or URL per line; empty lines and comments (#) are skipped."""
     entries, first = ListingBuilder(), True
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
@@ -202,7 +202,7 @@ def _add_entry(entry: bytes, values: Any, entries: ListingBuilder, remote: bool)
 
 
 def list_table(file: BinaryIO, name: str, *, remote: bool) -> ListingBuilder:
-    """Lists the column `path` of a CSV or Parquet table, with its columns of CARRIED_COLUMNS. Raises UserError for a
+    """List the column `path` of a CSV or Parquet table, with its columns of CARRIED_COLUMNS. Raises UserError for a
     table that cannot be read and for a cell that does not fit its column."""
     try:
         rows = _parquet_rows(file, name) if name.lower().endswith(".parquet") else _csv_rows(file, name)
@@ -229,7 +229,7 @@ def _columns(name: str, names: list[str]) -> list[str]:
 
 
 def _csv_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
-    """Yields the columns, then the rows, each with its place in the file."""
+    """Yield the columns, then the rows, each with its place in the file."""
     with on_disk(file) as path:
         try:
             table = open_table(path, ("path", *CARRIED_COLUMNS), LISTING_STAGE)
@@ -253,7 +253,7 @@ def _parquet_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _value(column: str, value: Any, place: str) -> str | float:
-    """Returns a cell's value. Raises UserError for a cell that is no number or time where its column needs one."""
+    """Return a cell's value. Raises UserError for a cell that is no number or time where its column needs one."""
     if value is None or value == "":
         return math.nan if column in NUMBER_COLUMNS else ""
     try:
@@ -270,7 +270,7 @@ def _value(column: str, value: Any, place: str) -> str | float:
 
 
 def _time(value: Any) -> str:
-    """Returns ISO 8601, with an offset where the table has one."""
+    """Return ISO 8601, with an offset where the table has one."""
     if isinstance(value, date):  # a datetime is one
         return value.isoformat()
     kind = date if len(value) == len("2024-05-31") else datetime

@@ -60,7 +60,7 @@ class WorkerRights(NamedTuple):
 
 
 def limit_rights(work: Callable[..., Any], writable: Path | None, has_network: bool) -> WorkerRights:
-    """Returns the rights to import the function, to write below an existing folder, if any, and to connect. Raises
+    """Return the rights to import the function, to write below an existing folder, if any, and to connect. Raises
     OSError without it."""
     package = sys.modules.get(str(getattr(getattr(work, "func", work), "__module__", "")).partition(".")[0])
     code = tuple(map(str, getattr(package, "__path__", ())))
@@ -70,7 +70,7 @@ def limit_rights(work: Callable[..., Any], writable: Path | None, has_network: b
 
 
 def drop_rights(rights: WorkerRights) -> None:
-    """Gives up all but these rights, for good, as far as the kernel can enforce it."""
+    """Give up all but these rights, for good, as far as the kernel can enforce it."""
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "prctl") or libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         return
@@ -100,7 +100,7 @@ def _limit_files(libc: ctypes.CDLL, rights: WorkerRights) -> None:
 
 
 def _readable(code: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """Yields what a worker may read, and whether files or names alone: an import lists the folder of its package."""
+    """Yield what a worker may read, and whether files or names alone: an import lists the folder of its package."""
     installed = {sys.prefix, sys.base_prefix, sys.exec_prefix, *(path for path in sys.path if "-packages" in path)}
     for path in (*installed, *_READABLE, str(_PROJECT / "querytruth"), *code):
         yield path, _READ_FILE | _READ_FOLDER
@@ -159,13 +159,13 @@ class ItemBatch(NamedTuple):
 
 
 def frame_message(message: Any) -> bytes:
-    """Returns the length of the message's pickle, then the pickle: of what the parent sends, which a worker trusts."""
+    """Return the length of the message's pickle, then the pickle: of what the parent sends, which a worker trusts."""
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return len(data).to_bytes(worker_messages.LENGTH, "little") + data
 
 
 def run_worker() -> None:
-    """Serves until the parent ends. The command line gives two descriptors: one end of a pipe whose other end only the
+    """Serve until the parent ends. The command line gives two descriptors: one end of a pipe whose other end only the
     parent holds, and one end of the socket over which it sends open files."""
     _die_with_the_parent(int(sys.argv[1]))
     channel = socket.socket(fileno=int(sys.argv[2]))
@@ -195,7 +195,7 @@ def run_worker() -> None:
 
 
 def _answers(job: WorkerJob, batch: ItemBatch, channel: socket.socket) -> Iterator[bytes]:
-    """Yields framed answers, those of a group together. The last is b"" where memory ran out: nothing is allocated
+    """Yield framed answers, those of a group together. The last is b"" where memory ran out: nothing is allocated
     before the memory of the item is free."""
     results: list[Any] = []
     files = deque(worker_messages.receive_files(sum(batch.has_file), channel))
@@ -233,7 +233,7 @@ def _finish_answers(job: WorkerJob, results: list[Any]) -> bytes:
 
 
 def _die_with_the_parent(life: int) -> None:
-    """Makes the kernel kill this process when the pipe's other end closes, even in C code. (PR_SET_PDEATHSIG of prctl
+    """Make the kernel kill this process when the pipe's other end closes, even in C code. (PR_SET_PDEATHSIG of prctl
     would do so when the parent's *thread* ends.)"""
     if hasattr(fcntl, "F_SETSIG"):  # Linux; elsewhere a worker ends when it asks for the next item
         fcntl.fcntl(life, fcntl.F_SETSIG, signal.SIGKILL)
@@ -242,7 +242,7 @@ def _die_with_the_parent(life: int) -> None:
 
 
 def _own_pipes() -> tuple[BinaryIO, int]:
-    """Moves the two pipes to the parent to descriptors to which no library prints."""
+    """Move the two pipes to the parent to descriptors to which no library prints."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # C libraries print warnings about files
@@ -252,7 +252,7 @@ def _own_pipes() -> tuple[BinaryIO, int]:
 
 
 def _limit(data: int) -> None:
-    """Limits private writable memory. RLIMIT_AS would count libraries and thread stacks, too."""
+    """Limit private writable memory. RLIMIT_AS would count libraries and thread stacks, too."""
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     soft = data if hard == resource.RLIM_INFINITY else min(data, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
@@ -280,7 +280,7 @@ def _write(answers: int, data: bytes) -> None:
 
 
 def _frame_error(error: Exception) -> bytes:
-    """Returns the error with the traceback as a note, framed; a RuntimeError with its text where it is none of Python's
+    """Return the error with the traceback as a note, framed; a RuntimeError with its text where it is none of Python's
     own, or cannot be made again from its arguments."""
     note = f"In the worker process:\n{''.join(traceback.format_exception(error))}"
     error.add_note(note)

@@ -30,13 +30,13 @@ class InvalidAnswer(Exception):
 
 
 def frame_answer(kind: int, value: Any = None) -> bytes:
-    """Returns the length of the answer, then the answer. Raises TypeError for a value of another type."""
+    """Return the length of the answer, then the answer. Raises TypeError for a value of another type."""
     data = msgspec.msgpack.encode((kind, _to_plain(value)))
     return len(data).to_bytes(LENGTH, "little") + data
 
 
 def read_answer(data: bytes) -> tuple[int, Any]:
-    """Returns the kind of an answer and its value. Raises InvalidAnswer; no code of the sender runs."""
+    """Return the kind of an answer and its value. Raises InvalidAnswer; no code of the sender runs."""
     try:
         kind, plain = msgspec.msgpack.decode(data, type=tuple[int, Any])
         value = _from_plain(plain)
@@ -132,13 +132,13 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def item_location(item: Any) -> str | None:
-    """Returns the path or URL that an item is, or has as its `location`; None for another item."""
+    """Return the path or URL that an item is, or has as its `location`; None for another item."""
     location = getattr(item, "location", item)
     return str(location) if isinstance(location, str | Path) else None
 
 
 def hand_over(items: Sequence[Any], channel: socket.socket) -> list[bool]:
-    """Opens the items' files and sends their descriptors in one message. Returns which items have one; none for those
+    """Open the items' files and sends their descriptors in one message. Returns which items have one; none for those
     that cannot be opened: then the worker finds out why."""
     handles = [_open_location(item_location(item)) for item in items]
     opened = [handle for handle in handles if handle is not None]
@@ -161,24 +161,24 @@ def _open_location(location: str | None) -> int | None:
 
 
 def receive_files(count: int, channel: socket.socket) -> list[int]:
-    """Receives the descriptors of so many files, in their order."""
+    """Receive the descriptors of so many files, in their order."""
     return socket.recv_fds(channel, 1, count)[1] if count else []
 
 
 def offer_file(item: Any, handle: int) -> None:
-    """Makes the descriptor that of the item's file, until `drop_file`."""
+    """Make the descriptor that of the item's file, until `drop_file`."""
     _open[item_location(item) or ""] = handle
 
 
 def drop_file() -> None:
-    """Closes the descriptor of the item's file, if any."""
+    """Close the descriptor of the item's file, if any."""
     while _open:
         with contextlib.suppress(OSError):
             os.close(_open.popitem()[1])
 
 
 def open_file(location: str, flags: int) -> int:
-    """Returns a descriptor at the start of a file: of the one that the parent opened, else opened here. With O_NOFOLLOW
+    """Return a descriptor at the start of a file: of the one that the parent opened, else opened here. With O_NOFOLLOW
     the location must not be a link. Raises OSError."""
     if location not in _open:
         return os.open(location, flags)

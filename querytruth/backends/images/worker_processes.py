@@ -42,7 +42,7 @@ _RETIRES_AFTER = 20_000  # items: the memory that a decoder leaks is freed with 
 def map_in_workers(
     work: Callable[[T], R], items: Iterable[T], limits: WorkerLimits = DEFAULT_LIMITS, *, writable: Path | None = None
 ) -> Iterator[R | WorkerFailure]:
-    """Yields the results in the order of the items. `work` is a function of a module (not of `__main__`), or a
+    """Yield the results in the order of the items. `work` is a function of a module (not of `__main__`), or a
     `partial` of one. It may write below the existing folder `writable` alone, and connect only where an item, or its
     `location`, is a URL (querytruth/backends/images/worker_main.py).
 
@@ -75,7 +75,7 @@ class _MappedItems:
         self.worker: WorkerProcess | None = None
 
     def map(self, upcoming: Iterator[Any]) -> Iterator[Any]:
-        """Yields the results in order."""
+        """Yield the results in order."""
         try:
             while True:
                 batch = self._take_batch(upcoming)
@@ -98,14 +98,14 @@ class _MappedItems:
                 self._end_worker()
 
     def _take_batch(self, upcoming: Iterator[Any]) -> list[Any]:
-        """Returns the items to send now: none while enough are on their way, or while an old worker has some."""
+        """Return the items to send now: none while enough are on their way, or while an old worker has some."""
         waits = (self._is_old() and self.sent) or 2 * len(self.sent) > _MAX_IN_FLIGHT
         batch = [] if waits else list(islice(upcoming, _MAX_IN_FLIGHT - len(self.sent)))
         self.sent.extend(batch)
         return batch
 
     def _hand_over(self, batch: list[Any]) -> WorkerFailure | None:
-        """Sends the batch to the worker, or all items to another one where it is too old or has too few rights. Returns
+        """Send the batch to the worker, or all items to another one where it is too old or has too few rights. Returns
         why none starts."""
         if self.worker is not None and (
             (self._is_old() and batch) or (not self.worker.rights.has_network and any(map(needs_network, batch)))
@@ -139,7 +139,7 @@ class _MappedItems:
 def map_in_parallel(
     work: Callable[[T], R], items: Sequence[T], count: int, limits: WorkerLimits = DEFAULT_LIMITS
 ) -> list[R | WorkerFailure]:
-    """Returns the results in order. Each of `count` threads has a worker and takes every `count`-th item."""
+    """Return the results in order. Each of `count` threads has a worker and takes every `count`-th item."""
     results: list[Any] = [None] * len(items)
 
     def work_on_share(first: int) -> None:

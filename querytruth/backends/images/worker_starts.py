@@ -82,16 +82,16 @@ class WorkerProcess:
         self.served = 0
 
     def send(self, message: Any) -> None:
-        """Sends as much as the pipe takes; `receive` sends the rest."""
+        """Send as much as the pipe takes; `receive` sends the rest."""
         self._unsent += frame_message(message)
         self._write()
 
     def send_items(self, items: list[Any], group_size: int) -> None:
-        """Sends items, and the opened files of those that have one."""
+        """Send items, and the opened files of those that have one."""
         self.send(ItemBatch(items, group_size, worker_messages.hand_over(items, self._files)))
 
     def receive(self, limits: WorkerLimits) -> Any:
-        """Returns the next result, or a WorkerFailure. Raises what the function raised."""
+        """Return the next result, or a WorkerFailure. Raises what the function raised."""
         try:
             answer = self._await_answer(limits.seconds)
         except worker_messages.InvalidAnswer as error:
@@ -125,7 +125,7 @@ class WorkerProcess:
         return answer
 
     def end(self) -> None:
-        """Kills the process and closes the pipes."""
+        """Kill the process and closes the pipes."""
         os.close(self._life)
         self._close_errors()
         self._process.kill()
@@ -136,7 +136,7 @@ class WorkerProcess:
             self._process.wait(2)
 
     def last_error(self) -> str:
-        """The last line that the process printed while it started; "" for none."""
+        """Return the last line that the process printed while it started; "" for none."""
         printed = os.pread(self._errors, _LONGEST_MESSAGE, 0) if self._errors >= 0 else b""
         return next((line for line in reversed(printed.decode("utf-8", "replace").splitlines()) if line.strip()), "")
 
@@ -186,7 +186,7 @@ _idle: list[WorkerProcess] = []
 
 
 def start_worker(job: WorkerJob) -> WorkerProcess | WorkerFailure:
-    """Returns a worker that has imported the functions, or why none starts. Raises UserError where no worker of this
+    """Return a worker that has imported the functions, or why none starts. Raises UserError where no worker of this
     process has ever started or none starts any more, and what else the worker raises."""
     global _items_left
     failure = WorkerFailure("worker_crashed", "")
@@ -209,7 +209,7 @@ def _no_start_error(cause: str) -> UserError:
 
 
 def _take_idle_worker(job: WorkerJob) -> WorkerProcess | None:
-    """Returns an idle worker for the job; ends those with other rights and skips those that ended."""
+    """Return an idle worker for the job; ends those with other rights and skips those that ended."""
     with contextlib.suppress(IndexError):
         while True:
             idle = _idle.pop()
@@ -230,7 +230,7 @@ def _try_to_start(job: WorkerJob) -> WorkerProcess | WorkerFailure:
 
 
 def _prepare(worker: WorkerProcess, job: WorkerJob) -> WorkerFailure | None:
-    """Sends the job, and returns why the worker cannot take it. The worker is ended then."""
+    """Send the job, and returns why the worker cannot take it. The worker is ended then."""
     try:
         worker.send(job)
         answer = worker.receive(_STARTING)
@@ -250,7 +250,7 @@ def _prepare(worker: WorkerProcess, job: WorkerJob) -> WorkerFailure | None:
 
 
 def keep_worker(worker: WorkerProcess) -> None:
-    """Keeps a worker without open items for the next caller, or ends it where enough are idle."""
+    """Keep a worker without open items for the next caller, or ends it where enough are idle."""
     if len(_idle) < (os.cpu_count() or 1):
         _idle.append(worker)
     else:
@@ -258,7 +258,7 @@ def keep_worker(worker: WorkerProcess) -> None:
 
 
 def end_idle_workers() -> None:
-    """Ends the workers that wait for a caller."""
+    """End the workers that wait for a caller."""
     with contextlib.suppress(IndexError):
         while True:
             _idle.pop().end()

@@ -62,7 +62,7 @@ WrittenFacts = tuple[dict[str, list[Fact]], list[str]]
 
 
 def read_facts(data: bytes | mmap, suffix: str) -> WrittenFacts:
-    """Returns the facts of a file of this suffix: .xmp, .json, .yml and .yaml are documents, all else is an image."""
+    """Return the facts of a file of this suffix: .xmp, .json, .yml and .yaml are documents, all else is an image."""
     problems = list[str]()
     try:
         if suffix in (".json", ".yml", ".yaml"):
@@ -79,7 +79,7 @@ def read_facts(data: bytes | mmap, suffix: str) -> WrittenFacts:
 
 
 def read_xmp(data: bytes, source: str, problems: list[str]) -> Iterator[Fact]:
-    """Yields the facts of an XMP packet; a damaged one gives a line and what is before the damage is lost with it."""
+    """Yield the facts of an XMP packet; a damaged one gives a line and what is before the damage is lost with it."""
     properties: Properties = {}
     try:
         for node in [node for rdf in _parse_xml(data, problems).iter(f"{_RDF}RDF") for node in rdf]:
@@ -99,7 +99,7 @@ def read_xmp(data: bytes, source: str, problems: list[str]) -> Iterator[Fact]:
 
 
 def _parse_xml(data: bytes, problems: list[str]) -> ElementTree.Element:
-    """Returns the root of a packet. It is parsed as a text, so that no declaration in it chooses an encoding; a DTD,
+    """Return the root of a packet. It is parsed as a text, so that no declaration in it chooses an encoding; a DTD,
     without which there is no entity, is refused."""
     if len(data) > MAX_BLOCK_BYTES:
         raise ValueError(f"{len(data) >> 20} MB, over {MAX_BLOCK_BYTES >> 20} MB")
@@ -115,7 +115,7 @@ def _parse_xml(data: bytes, problems: list[str]) -> ElementTree.Element:
 
 
 def _to_plain_structure(node: ElementTree.Element) -> Properties:
-    """Returns the properties of an rdf:Description, or of a structure, by prefixed name."""
+    """Return the properties of an rdf:Description, or of a structure, by prefixed name."""
     found: Properties = {_name(key): value for key, value in node.attrib.items() if not key.startswith((_RDF, _XML))}
     for child in node:
         if child.tag not in (*_LISTS, f"{_RDF}Description"):
@@ -124,7 +124,7 @@ def _to_plain_structure(node: ElementTree.Element) -> Properties:
 
 
 def _to_plain(node: ElementTree.Element) -> object:
-    """Returns the value of a property: a text, a list, or a structure. Of alternatives, the default one."""
+    """Return the value of a property: a text, a list, or a structure. Of alternatives, the default one."""
     inside = list(node)
     if inside and inside[0].tag in _LISTS:
         items = list(inside[0])
@@ -143,7 +143,7 @@ def _name(tag: str) -> str:
 
 
 def _walk(value: object, path: list[str]) -> Iterator[Any]:
-    """Yields what is at a path of keys; every item of a list on the way counts."""
+    """Yield what is at a path of keys; every item of a list on the way counts."""
     if isinstance(value, list):
         for one in value:
             yield from _walk(one, path)
@@ -163,7 +163,7 @@ def _find_fields(document: object, fields: dict[str, str], source: str) -> Itera
 
 
 def make_facts(kind: str, value: object, source: str) -> Iterator[Fact]:
-    """Yields the facts that a value of a field states, none where it is empty: dates in ISO 8601, each level of a path
+    """Yield the facts that a value of a field states, none where it is empty: dates in ISO 8601, each level of a path
     of keywords, favourites that are."""
     text = str(value).replace("\x00", "").strip()[:MAX_VALUE_CHARS]
     if kind == "favourite":
@@ -182,7 +182,7 @@ def make_facts(kind: str, value: object, source: str) -> Iterator[Fact]:
 
 
 def normalise_date(text: str) -> str:
-    """Returns a date of EXIF, of XMP or in seconds since 1970 in ISO 8601 as far as it is known, with its offset; ""
+    """Return a date of EXIF, of XMP or in seconds since 1970 in ISO 8601 as far as it is known, with its offset; ""
     for one that cannot be."""
     if re.fullmatch(r"-?\d{5,11}", text):  # until the year 5138
         return datetime.fromtimestamp(int(text), UTC).isoformat()[:19] + "Z" if int(text) > 0 else ""
@@ -201,7 +201,7 @@ def normalise_date(text: str) -> str:
 
 
 def _read_coordinate(text: object) -> float | None:
-    """Returns degrees of XMP's "51,22.5N" or "51,22,30N"; None for another value."""
+    """Return degrees of XMP's "51,22.5N" or "51,22,30N"; None for another value."""
     match = re.fullmatch(r"\s*(\d{1,3}),(\d+(?:\.\d+)?)(?:,(\d+(?:\.\d+)?))?([NSEW])\s*", str(text))
     if match is None:
         return None
@@ -210,7 +210,7 @@ def _read_coordinate(text: object) -> float | None:
 
 
 def _find_regions(properties: Properties, source: str, problems: list[str]) -> Iterator[Fact]:
-    """Yields people with their faces, and faces without a name ("")."""
+    """Yield people with their faces, and faces without a name ("")."""
     for region in _walk(properties.get("mwg-rs:Regions"), ["mwg-rs:RegionList"]):
         kind = _REGION_KINDS.get(region.get("mwg-rs:Type", "Face")) if isinstance(region, dict) else None
         if kind is not None:
@@ -224,7 +224,7 @@ def _find_regions(properties: Properties, source: str, problems: list[str]) -> I
 
 
 def to_number(text: object = None, *_: object) -> float:
-    """Returns a number, nan for what is none."""
+    """Return a number, nan for what is none."""
     try:
         return float(text)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -232,7 +232,7 @@ def to_number(text: object = None, *_: object) -> float:
 
 
 def _make_region(name: object, box: Sequence[float], fact: Fact, problems: list[str]) -> Iterator[Fact]:
-    """Yields `fact` of a face with its name and region; without the region where that is outside the image."""
+    """Yield `fact` of a face with its name and region; without the region where that is outside the image."""
     text = str(name or "").strip()[:MAX_VALUE_CHARS]
     fact = fact._replace(value="" if text.casefold() in FIELDS["unnamed"] else text)
     left, top, width, height = box
@@ -246,7 +246,7 @@ def _make_region(name: object, box: Sequence[float], fact: Fact, problems: list[
 
 
 def read_iptc(data: bytes) -> Iterator[Fact]:
-    """Yields the facts of an IPTC-IIM block: UTF-8 where the record of the character set says so, else Latin-1 as
+    """Yield the facts of an IPTC-IIM block: UTF-8 where the record of the character set says so, else Latin-1 as
     Windows has it (cp1252)."""
     records = list(_list_datasets(data))
     is_utf8 = any(number == (1, 90) and value == b"\x1b%G" for number, value in records)
@@ -265,7 +265,7 @@ def _list_datasets(data: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
 
 
 def read_exif_facts(block: bytes) -> Iterator[Fact]:
-    """Yields date, place, camera and Microsoft's keywords of an EXIF block."""
+    """Yield date, place, camera and Microsoft's keywords of an EXIF block."""
     known = read_exif(block)
     if known.taken_at:
         yield Fact("date", known.taken_at, "exif")
@@ -288,7 +288,7 @@ def read_exif_facts(block: bytes) -> Iterator[Fact]:
 
 
 def _read_document(data: bytes, suffix: str) -> dict[str, list[Fact]]:
-    """Returns the facts of a JSON or YAML document by the name of the image, none of one of an unknown form. Raises
+    """Return the facts of a JSON or YAML document by the name of the image, none of one of an unknown form. Raises
     ValueError for one that is too large or damaged."""
     text = data.decode("utf-8-sig")
     document = parse_bounded_json(text) if suffix == ".json" else load_yaml(text)
@@ -328,7 +328,7 @@ def _read_entry(entry: Properties, form: str) -> Iterator[Fact]:
 
 
 def read_file(location: str) -> WrittenFacts:
-    """Returns the facts of a file by its path; links are not followed. What cannot be read is a line."""
+    """Return the facts of a file by its path; links are not followed. What cannot be read is a line."""
     suffix = Path(location).suffix.lower()
     try:
         handle = open_file(location, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

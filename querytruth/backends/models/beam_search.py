@@ -19,7 +19,7 @@ _left_to_transformers: set[type] = set()  # classes of models for which its own 
 
 
 def generate_with_beams(model: Any, inputs: dict[str, Any], config: Any) -> Any:
-    """Returns token ids as the model's own `generate` does, of shape (questions, prompt and text)."""
+    """Return token ids as the model's own `generate` does, of shape (questions, prompt and text)."""
     is_known = model.config.model_type in _READ_ONCE and type(model) not in _left_to_transformers
     if config.num_beams == 1 or not is_known:
         return model.generate(**inputs, generation_config=config)
@@ -37,7 +37,7 @@ def generate_with_beams(model: Any, inputs: dict[str, Any], config: Any) -> Any:
 
 
 def _fill_cache(model: Any, inputs: dict[str, Any], config: Any) -> Any:
-    """Returns the output of `generate` for the first token of each question, with the cache of the prompts."""
+    """Return the output of `generate` for the first token of each question, with the cache of the prompts."""
     ends = {"eos_token_id": config.eos_token_id, "pad_token_id": config.pad_token_id}
     once = GenerationConfig(max_new_tokens=1, num_beams=1, do_sample=False, return_dict_in_generate=True, **ends)
     return model.generate(**inputs, generation_config=once)

@@ -46,7 +46,7 @@ class AnsweredRequests:
 
     @property
     def digest(self) -> str:
-        """The digest of the answers, independent of their order and origin."""
+        """Return the digest of the answers, independent of their order and origin."""
         return answers_digest(zip(self.keys, self.answers, strict=True))
 
 
@@ -63,7 +63,7 @@ def answer_requests(
     advance: Callable[[int], None] = lambda _requests: None,
     find_fault: FindFault = lambda _request, _reply: "",
 ) -> AnsweredRequests:
-    """Returns stored answers and asks the model for the others. `offline` makes no call; `retry_failures` repeats final
+    """Return stored answers and asks the model for the others. `offline` makes no call; `retry_failures` repeats final
     failures; `role` is that of the measured pace; no call starts once the budget of `spending` is spent. Raises
     BudgetSpentError where that leaves questions open, and UserError after `give_up_after` failures of the endpoint
     in a row; stored answers remain. `find_fault` says why a reply is of no use; many such replies in a row are a
@@ -111,7 +111,7 @@ def answer_requests(
 def _find_good(
     asked: dict[str, ChatRequest], known: dict[str, ChatAnswer], find_fault: FindFault
 ) -> ChatRequest | None:
-    """Returns a question with a stored reply that is of use; None where there is none."""
+    """Return a question with a stored reply that is of use; None where there is none."""
     replies = ((request, known[key]) for key, request in asked.items())
     good = (request for request, answer in replies if isinstance(answer, Reply) and not find_fault(request, answer))
     return next(good, None)
@@ -125,7 +125,7 @@ def _ask_model(
     pace: QuestionPace,
     watch: "_EndpointWatch",
 ) -> tuple[dict[str, ChatAnswer], int]:
-    """Returns answers by key, each stored on arrival, and the number of questions that the model was asked. Waits for
+    """Return answers by key, each stored on arrival, and the number of questions that the model was asked. Waits for
     the answers to questions that another run is asking. Once the budget is spent, the other questions stay open."""
     answers: dict[str, ChatAnswer] = {}
     model, spending, calls, leases = watch.model, watch.spending, 0, store.create_leases()
@@ -185,7 +185,7 @@ def _ask_model(
 
 
 def _ask_suspects(questions: dict[str, ChatRequest], watch: "_EndpointWatch") -> list[tuple[str, ChatAnswer]]:
-    """Asks once more what a server failed with status 500, and returns the answers. A failure is final where the
+    """Ask once more what a server failed with status 500, and returns the answers. A failure is final where the
     endpoint answers a question well before and after it: the server cannot take the item."""
     if not questions or not watch.is_endpoint_well():
         return []
@@ -224,7 +224,7 @@ class _EndpointWatch:
         self.last: Failure | None = None
 
     def judge(self, key: str, request: ChatRequest, answer: ChatAnswer) -> list[tuple[str, ChatAnswer]]:
-        """Returns the answer to a question as it is to be stored now, after earlier ones that are final by now."""
+        """Return the answer to a question as it is to be stored now, after earlier ones that are final by now."""
         fault = self._fault_of(request, answer)
         self._count(answer, fault)
         if isinstance(answer, Reply) and not fault:
@@ -254,18 +254,18 @@ class _EndpointWatch:
             self.last = Failure(fault, "transient", _quote(answer))
 
     def prove(self) -> list[tuple[str, ChatAnswer]]:
-        """Returns the open answers as final: the endpoint answers other questions well."""
+        """Return the open answers as final: the endpoint answers other questions well."""
         proven, self._open = list(self._open.items()), {}
         return proven
 
     def end(self) -> list[tuple[str, ChatAnswer]]:
-        """Returns what came after the last usable reply and is too little to doubt the model: failures that say so
+        """Return what came after the last usable reply and is too little to doubt the model: failures that say so
         themselves and, where the model answered another question well, useless replies."""
         useless = [(key, one) for key, one in self._open.items() if getattr(one, "reason", "") in _USELESS]
         return useless + [pair for pair in self._open.items() if self._good and isinstance(pair[1], Reply)]
 
     def is_endpoint_well(self) -> bool:
-        """Asks the question again that was answered well."""
+        """Ask the question again that was answered well."""
         if self._good is None or not self.spending.count_allowed(1):
             return False
         answer = self.model.reply([self._good])[0]
@@ -273,7 +273,7 @@ class _EndpointWatch:
         return isinstance(answer, Reply) and not self._find_fault(self._good, answer)
 
     def reset(self) -> None:
-        """Begins to count anew: the endpoint is well."""
+        """Begin to count anew: the endpoint is well."""
         self.in_a_row = self.faults_in_a_row = 0
         self.last = None
 

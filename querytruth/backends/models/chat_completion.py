@@ -42,7 +42,7 @@ def parse_chat_completion(
     redaction: Redaction,
     read: Callable[[Any], float | None] | None = None,
 ) -> ChatAnswer:
-    """Returns the reply in an answer with status 200; a failure for any other status, body or text. The text is
+    """Return the reply in an answer with status 200; a failure for any other status, body or text. The text is
     verbatim; token counts that are missing or invalid are None. With `read`, the reply is the number that this finds in
     the answer, and one in which it finds none is a failure."""
     raw = decode_redacted(answer.body, redaction)
@@ -63,7 +63,7 @@ def parse_chat_completion(
 
 
 def check_model_list(answer: HttpResponse, name: str, redaction: Redaction) -> Failure | None:
-    """Returns why an answer to GET /models shows that the endpoint cannot be used, or None. A service without that
+    """Return why an answer to GET /models shows that the endpoint cannot be used, or None. A service without that
     list is not refused: status 404 with a JSON body, as of some gateways."""
     try:
         listed = _strict_json(answer.body)
@@ -84,7 +84,7 @@ def check_model_list(answer: HttpResponse, name: str, redaction: Redaction) -> F
 
 
 def decode_redacted(body: bytes, redaction: Redaction) -> str:
-    """Returns bytes as text that every database accepts, at most MAX_RAW_CHARACTERS; invalid UTF-8 is escaped."""
+    """Return bytes as text that every database accepts, at most MAX_RAW_CHARACTERS; invalid UTF-8 is escaped."""
     return redaction(body.decode("utf-8", "backslashreplace").replace("\x00", "\\x00"))[:MAX_RAW_CHARACTERS]
 
 
@@ -135,20 +135,20 @@ _PLACES, _DOUBT = 4, 0.05  # tokens that may come before the answer; share that 
 
 
 def read_yes_or_no(token: str) -> bool | None:
-    """Returns whether a token is a yes or a no, in English or Chinese; None for any other."""
+    """Return whether a token is a yes or a no, in English or Chinese; None for any other."""
     word = token.strip(_MARKS).casefold()
     return True if word in _YES else False if word in _NO else None
 
 
 def read_yes_reply(text: str) -> bool | None:
-    """Returns whether a reply says yes or no, as a word of its own at the start ("Yes, it does", "是的。"); None for
+    """Return whether a reply says yes or no, as a word of its own at the start ("Yes, it does", "是的。"); None for
     any other: "no image", "对不起" (sorry) and "不确定" (not sure) are neither."""
     first, *_ = _END_OF_WORD.split(text.strip().strip(_MARKS), maxsplit=1)
     return read_yes_or_no(first)
 
 
 def read_yes_share(envelope: Any) -> float | None:
-    """Returns the probability of yes among yes and no, in English or Chinese, of a completion with `logprobs`; None
+    """Return the probability of yes among yes and no, in English or Chinese, of a completion with `logprobs`; None
     where these are missing, no probabilities, or cut off so that the share is not known to within 0.05."""
     for position in envelope["choices"][0]["logprobs"]["content"][:_PLACES]:
         stated = [(str(one["token"]), float(one["logprob"])) for one in [*position["top_logprobs"], position]]
@@ -169,7 +169,7 @@ def read_yes_share(envelope: Any) -> float | None:
 
 
 def read_rank_score(envelope: Any) -> float | None:
-    """Returns the score of the one document in an answer of a rerank or score endpoint: `results` (Jina, Cohere, vLLM),
+    """Return the score of the one document in an answer of a rerank or score endpoint: `results` (Jina, Cohere, vLLM),
     `data` (scores of vLLM) or a bare list (text-embeddings-inference); None where it is missing or there twice."""
     rows = envelope if isinstance(envelope, list) else envelope.get("results", envelope.get("data"))
     found = [row.get("relevance_score", row.get("score")) for row in rows if row.get("index", 0) == 0]
@@ -178,7 +178,7 @@ def read_rank_score(envelope: Any) -> float | None:
 
 
 def _text(message: dict[str, Any], finish: Any) -> str:
-    """Returns the text of the answer. Raises _NotAReply for a refusal, a tool call or reasoning alone."""
+    """Return the text of the answer. Raises _NotAReply for a refusal, a tool call or reasoning alone."""
     if finish == "content_filter":
         raise _NotAReply("content_filter", "final", "the endpoint withheld the text")
     if message.get("refusal"):
@@ -227,7 +227,7 @@ def _from_status(answer: HttpResponse) -> _NotAReply:
 
 
 def _from_error(error: Any, reason: str, kind: str) -> _NotAReply:
-    """Classifies an error object by its code, where that is more precise than the status."""
+    """Classify an error object by its code, where that is more precise than the status."""
     fields = error if isinstance(error, dict) else {}
     codes = " ".join(str(fields.get(name, "")) for name in ("code", "type")).lower()
     message = str(fields.get("message") or (error if isinstance(error, str) else ""))
@@ -239,7 +239,7 @@ def _from_error(error: Any, reason: str, kind: str) -> _NotAReply:
 
 
 def _strict_json(body: bytes) -> Any:
-    """Parses standard JSON: UTF-8 (with or without BOM), no NaN, no name twice in an object."""
+    """Parse standard JSON: UTF-8 (with or without BOM), no NaN, no name twice in an object."""
     return parse_json(body.decode("utf-8-sig"), parse_constant=_no_number)
 
 
@@ -258,7 +258,7 @@ def _one_line(text: str) -> str:
 
 
 def explain_failure(base_url: str, name: str, key_env: str | None, failure: Failure) -> str:
-    """Returns the address and, where the failure has a likely cause, that cause; "" where it is about one question."""
+    """Return the address and, where the failure has a likely cause, that cause; "" where it is about one question."""
     cause = _find_cause(base_url, name, key_env, failure)
     return f"at {base_url}" + (f": {cause}" if cause else "")
 

@@ -26,7 +26,7 @@ _SAMPLES, _SAMPLE = 64, 64 << 10
 
 
 def find_model_folder(name: str, stage: str) -> Path:
-    """Returns the folder of a model by its path or its name on the hub; a folder of the hub has the commit as its name.
+    """Return the folder of a model by its path or its name on the hub; a folder of the hub has the commit as its name.
     With HF_HUB_OFFLINE=1 only the cache is used. Raises UserError where there is no such model, and where its weights
     are no safetensors."""
     if Path(name).is_dir():
@@ -49,7 +49,8 @@ def find_model_folder(name: str, stage: str) -> Path:
 
 
 def must_download_model(name: str) -> bool:
-    """Whether the hub has to be asked for a model; False also where it cannot be asked, which loading reports."""
+    """Return whether the hub has to be asked for a model; False also where it cannot be asked, which loading
+    reports."""
     if Path(name).is_dir() or is_offline():
         return False
     from huggingface_hub import constants, snapshot_download
@@ -65,7 +66,7 @@ def must_download_model(name: str) -> bool:
 
 
 def check_download(name: str) -> None:
-    """Asks the hub for a model that must be downloaded. Raises UserError where it does not give it: without a
+    """Ask the hub for a model that must be downloaded. Raises UserError where it does not give it: without a
     connection, for an unknown name, and for a model that needs an agreement and a token."""
     from huggingface_hub import HfApi
 
@@ -76,7 +77,7 @@ def check_download(name: str) -> None:
 
 
 def check_weight_format(name: str, folder: Path, stage: str) -> None:
-    """Raises UserError where a model, or a module of a sentence-transformers model, has its weights only in a format
+    """Raise UserError where a model, or a module of a sentence-transformers model, has its weights only in a format
     that can run code when it is read."""
     is_cached = folder.parent.name == "snapshots"  # the hub's cache links to its own blobs
     inside = folder.resolve().parents[1] if is_cached else folder.resolve()
@@ -93,7 +94,7 @@ def check_weight_format(name: str, folder: Path, stage: str) -> None:
 
 
 def _check_index(name: str, folder: Path, stage: str) -> None:
-    """Raises UserError for an index of weights that names anything but plain safetensors files beside it: transformers
+    """Raise UserError for an index of weights that names anything but plain safetensors files beside it: transformers
     opens each name as a path, and a file of another format as a pickle."""
     for file in sorted(folder.glob("*.safetensors.index.json")):
         try:
@@ -107,7 +108,7 @@ def _check_index(name: str, folder: Path, stage: str) -> None:
 
 
 def _check_configurations(name: str, folder: Path, stage: str) -> None:
-    """Raises UserError for a key that is there twice, since libraries differ in which of its values they take, and for
+    """Raise UserError for a key that is there twice, since libraries differ in which of its values they take, and for
     more layers than any model has: transformers makes each before it looks at the weights."""
     for file in sorted([*folder.glob("modules.json"), *folder.glob("*config*.json")]):
         try:
@@ -122,7 +123,7 @@ def _check_configurations(name: str, folder: Path, stage: str) -> None:
 
 
 def _find_endless(part: Any, key: str = "") -> tuple[str, int] | None:
-    """Returns the first key of a configuration that counts parts of a model, and its value, where that is too large."""
+    """Return the first key of a configuration that counts parts of a model, and its value, where that is too large."""
     if isinstance(part, dict):
         return next(filter(None, (_find_endless(value, str(name)) for name, value in part.items())), None)
     if isinstance(part, list):
@@ -140,14 +141,14 @@ def _module_folders(folder: Path) -> list[Path]:
 
 
 def download_hint(name: str) -> str:
-    """Returns the next step for an incomplete model."""
+    """Return the next step for an incomplete model."""
     if Path(name).is_dir():
         return "give a folder with all files of a model"
     return f"`hf download {name}` where there is a network, or give the folder of a copy"
 
 
 def resolve_model_revision(name: str, revision: str | None) -> tuple[str, str]:
-    """Returns the name to show (of a folder its last part alone) and the revision: a digest of the folder's files, or
+    """Return the name to show (of a folder its last part alone) and the revision: a digest of the folder's files, or
     the commit. A branch is resolved to its commit by the hub, or, where that does not answer, by the cache. Raises
     UserError where
     there is no such model."""
@@ -169,7 +170,7 @@ def resolve_model_revision(name: str, revision: str | None) -> tuple[str, str]:
 
 
 def _folder_digest(folder: Path) -> str:
-    """Digests small files in full, and of weights the size and samples spread over the file: other weights differ
+    """Digest small files in full, and of weights the size and samples spread over the file: other weights differ
     everywhere, and reading 16 GB takes half a minute."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
@@ -186,7 +187,7 @@ def _folder_digest(folder: Path) -> str:
 
 
 def choose_device(device: str | None, stage: str, next_step: str = "give the device cpu") -> Any:
-    """Returns the torch device of that name; for None a GPU if there is one. Raises UserError where it cannot be
+    """Return the torch device of that name; for None a GPU if there is one. Raises UserError where it cannot be
     used, or torch is not installed."""
     try:
         import torch
@@ -203,7 +204,7 @@ def choose_device(device: str | None, stage: str, next_step: str = "give the dev
 
 
 def silence_transformers() -> None:
-    """Turns off the progress bars and warnings of transformers."""
+    """Turn off the progress bars and warnings of transformers."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -211,7 +212,7 @@ def silence_transformers() -> None:
 
 
 def make_loading_error(stage: str, name: str, error: Exception) -> UserError:
-    """Returns the UserError for files of a model, or a library, that cannot be loaded."""
+    """Return the UserError for files of a model, or a library, that cannot be loaded."""
     if environment.is_certain_environment_fault(error):
         return environment.make_environment_fault(stage, name, error)
     reason = f"cannot be loaded ({type(error).__name__}: {first_line(error)})"

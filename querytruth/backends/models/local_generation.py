@@ -49,7 +49,7 @@ class LocalGenerationOptions(PluginOptions):
     length_penalty: float | None = None
 
     def generation_settings(self) -> dict[str, Any]:
-        """Returns the options on which the texts depend."""
+        """Return the options on which the texts depend."""
         names = [name for name in LocalGenerationOptions.model_fields if name not in _NOT_GENERATION]
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
@@ -64,13 +64,13 @@ class LoadedModel(Protocol):
     tokenizer: Any
 
     def size(self, request: chat.ChatRequest) -> int:
-        """Returns the approximate length of a question; questions of similar length share a batch."""
+        """Return the approximate length of a question; questions of similar length share a batch."""
 
     def conversation(self, request: chat.ChatRequest) -> Conversation | chat.Failure:
-        """Returns the question for transformers' chat templates, with decoded images, or why it cannot be asked."""
+        """Return the question for transformers' chat templates, with decoded images, or why it cannot be asked."""
 
     def encode(self, conversations: list[Conversation]) -> Any:
-        """Returns the batch as tensors, padded on the left."""
+        """Return the batch as tensors, padded on the left."""
 
 
 class LocalChatModel:
@@ -96,13 +96,13 @@ class LocalChatModel:
 
     @cached_property
     def _batch(self) -> int:
-        """The number of questions in a batch; lowered when memory runs out."""
+        """Return the number of questions in a batch; lowered when memory runs out."""
         return self._options.batch_size or (_ON_CPU if self._weights.model.device.type == "cpu" else _ON_GPU)
 
     def reply(
         self, requests: Sequence[chat.ChatRequest], on_answers: chat.OnAnswers = chat.always_continue
     ) -> list[chat.ChatAnswer]:
-        """Generates in batches of questions of similar size. Returns the answers in the order of the requests. Raises
+        """Generate in batches of questions of similar size. Returns the answers in the order of the requests. Raises
         EnvironmentFault where a library, a driver or a device fails for every question."""
         answers: list[chat.ChatAnswer] = [chat.NOT_ASKED] * len(requests)
         for places in self._batches(requests):
@@ -120,7 +120,7 @@ class LocalChatModel:
         return answers
 
     def _batches(self, requests: Sequence[chat.ChatRequest]) -> Iterator[list[int]]:
-        """Yields places of questions with the same parameters, short ones first, up to the current batch size."""
+        """Yield places of questions with the same parameters, short ones first, up to the current batch size."""
         alike: dict[str, list[int]] = defaultdict(list)
         for place, request in enumerate(requests):
             alike[canonical_json_text([request.is_scored, request.parameters.explicit_values()])].append(place)
@@ -132,7 +132,7 @@ class LocalChatModel:
                 yield batch
 
     def _ask_harmless_question(self, question: _Question, error: Exception) -> None:
-        """Raises EnvironmentFault where even this question, with a white image and one letter, has such an error."""
+        """Raise EnvironmentFault where even this question, with a white image and one letter, has such an error."""
         request, conversation = question
         harmless = [message | {"content": _make_harmless(message["content"])} for message in conversation]
         try:
@@ -145,7 +145,7 @@ class LocalChatModel:
         return environment.make_environment_fault("ask chat model", self.identity.name, error, self._weights.model)
 
     def _generate_halving(self, questions: Sequence[_Question], is_whole: bool = True) -> list[chat.ChatAnswer]:
-        """Halves a batch that fails, down to the single question at fault. Raises EnvironmentFault where a harmless
+        """Halve a batch that fails, down to the single question at fault. Raises EnvironmentFault where a harmless
         question fails as well, and where the first questions of a model all do: there is no sign that it ever works."""
         if not questions:
             return []
@@ -198,7 +198,7 @@ class LocalChatModel:
 
     @cached_property
     def _yes_and_no(self) -> tuple[list[int], list[int]]:
-        """The tokens that are a yes and those that are a no, in both languages and all spellings."""
+        """Return the tokens that are a yes and those that are a no, in both languages and all spellings."""
         tokenizer = self._weights.tokenizer
         words = {number: tokenizer.convert_tokens_to_string([token]) for token, number in tokenizer.get_vocab().items()}
         read = {number: chat_completion.read_yes_or_no(word) for number, word in words.items()}
@@ -206,7 +206,7 @@ class LocalChatModel:
         return yes, no
 
     def _score_batch(self, inputs: dict[str, Any], config: Any) -> list[chat.ChatAnswer]:
-        """Returns by question the probability of yes among yes and no as the first token of the answer."""
+        """Return by question the probability of yes among yes and no as the first token of the answer."""
         torch, _ = import_torch_and_transformers()
         count, (yes, no) = len(inputs["input_ids"]), self._yes_and_no
         if not (yes and no):
@@ -220,7 +220,7 @@ class LocalChatModel:
         return [chat.make_score_reply(share) for share in shares]
 
     def _config(self, parameters: chat.GenerationParameters) -> Any:
-        """Returns the options, overridden by the question's parameters. A question with its own maximal length has no
+        """Return the options, overridden by the question's parameters. A question with its own maximal length has no
         minimal length by the options."""
         _, transformers = import_torch_and_transformers()
         chosen = self._options.generation_settings()
@@ -256,7 +256,7 @@ class LocalChatModel:
 
 
 def load_weights(name: str, revision: str, options: LocalGenerationOptions, auto_class: str) -> Any:
-    """Loads the weights; by default on a GPU in half precision, else on the CPU in single precision. Raises
+    """Load the weights; by default on a GPU in half precision, else on the CPU in single precision. Raises
     UserError."""
     if Path(name).is_dir():
         hub_models.check_weight_format(name, Path(name), "load chat model")
@@ -282,7 +282,7 @@ def load_weights(name: str, revision: str, options: LocalGenerationOptions, auto
 
 
 def import_torch_and_transformers() -> tuple[Any, Any]:
-    """Imports torch and transformers. Raises UserError where one is not installed."""
+    """Import torch and transformers. Raises UserError where one is not installed."""
     try:
         return importlib.import_module("torch"), importlib.import_module("transformers")
     except ImportError as error:
@@ -290,7 +290,7 @@ def import_torch_and_transformers() -> tuple[Any, Any]:
 
 
 def load_tokenizer(name: str, revision: str) -> Any:
-    """Loads a tokenizer that pads on the left. Raises UserError."""
+    """Load a tokenizer that pads on the left. Raises UserError."""
     _, transformers = import_torch_and_transformers()
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
@@ -303,18 +303,18 @@ def load_tokenizer(name: str, revision: str) -> Any:
 
 
 def pad_on_the_left(tokenizer: Any) -> None:
-    """Makes a tokenizer pad on the left."""
+    """Make a tokenizer pad on the left."""
     tokenizer.padding_side = "left"
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
 
 
 def hub_revision(revision: str) -> str | None:
-    """Returns the revision for the hub; None for that of a folder."""
+    """Return the revision for the hub; None for that of a folder."""
     return None if revision.startswith("files:") else revision
 
 
 def _make_harmless(content: Any) -> Any:
-    """Returns a message's content with a white image for each image, and one letter for each text."""
+    """Return a message's content with a white image for each image, and one letter for each text."""
     if isinstance(content, str):
         return "a"
     white = {"type": "image", "image": Image.new("RGB", (224, 224), "white")}
@@ -329,7 +329,7 @@ def _free_memory() -> None:
 
 
 def _seed(requests: Sequence[chat.ChatRequest]) -> int:
-    """Returns the questions' own seed, or one derived from them, so that the order of batches does not matter."""
+    """Return the questions' own seed, or one derived from them, so that the order of batches does not matter."""
     if (seed := requests[0].parameters.seed) is not None:
         return seed
     described = canonical_json_text([request.cache_key_fields() for request in requests])

@@ -32,7 +32,7 @@ _MARGIN = 1e-4  # more than single precision takes from a cosine
 
 
 def pair_products(left_vectors: Vectors, right_vectors: Vectors, left: RowIndices, right: RowIndices) -> FloatArray:
-    """Returns the product (n,) of each pair of rows in double precision; it does not depend on the other pairs."""
+    """Return the product (n,) of each pair of rows in double precision; it does not depend on the other pairs."""
     products = np.empty(len(left))
     for start in range(0, len(left), _PAIRS_PER_BLOCK):
         pairs = slice(start, start + _PAIRS_PER_BLOCK)
@@ -42,12 +42,12 @@ def pair_products(left_vectors: Vectors, right_vectors: Vectors, left: RowIndice
 
 
 def pair_cosines(left_vectors: Vectors, right_vectors: Vectors, left: RowIndices, right: RowIndices) -> FloatArray:
-    """Returns the cosine (n,) of each pair of vectors of length one, rounded to six decimals."""
+    """Return the cosine (n,) of each pair of vectors of length one, rounded to six decimals."""
     return pair_products(left_vectors, right_vectors, left, right).round(COSINE_DECIMALS)
 
 
 def find_near_pairs(vectors: Vectors, others: Vectors, thresholds: FloatArray, max_per_vector: int) -> RowPairs:
-    """Returns pairs of a row of `vectors` (n, d) and a row of `others` (m, d) with a product of at least the row's
+    """Return pairs of a row of `vectors` (n, d) and a row of `others` (m, d) with a product of at least the row's
     threshold (n,). For each row of `vectors` these are the `max_per_vector` highest, of equal ones the first. A few
     pairs just below the threshold may be among them."""
     step = max(_PRODUCTS_PER_BLOCK // max(len(others), 1), 1)
@@ -72,7 +72,7 @@ def _near_in_block(products: Vectors, thresholds: FloatArray, max_per_vector: in
 def find_pairs_above(
     vectors: Vectors, cosine: float, *, threads: int, exact_up_to: int = EXACT_UP_TO, block: int = _QUERIES_PER_BLOCK
 ) -> tuple[RowIndices, FloatArray]:
-    """Returns the pairs of rows (n, 2) with a cosine of at least this, sorted, the smaller row first; and their cosines
+    """Return the pairs of rows (n, 2) with a cosine of at least this, sorted, the smaller row first; and their cosines
     (n,), rounded to six decimals. `vectors` (n, d) have length one. Of several rows with one vector each is paired
     with the next alone, and the first with other vectors. Above `exact_up_to` different vectors some pairs may be
     missing. Raises UserError for more than MAX_PAIRS pairs."""
@@ -106,7 +106,7 @@ class NearestRows:
             self._cells.add(self._others)
 
     def find(self, vectors: Vectors, count: int, threads: int) -> RowPairs:
-        """Returns for each row of `vectors` (n, d) the `count` rows with the highest product, as pairs sorted by the
+        """Return for each row of `vectors` (n, d) the `count` rows with the highest product, as pairs sorted by the
         row."""
         import faiss
 
@@ -124,7 +124,7 @@ class NearestRows:
 
 
 def _find_repeated(digests: list[bytes]) -> tuple[RowIndices, RowIndices]:
-    """Returns the first row of each different vector, sorted; and pairs of each row and the next with its vector."""
+    """Return the first row of each different vector, sorted; and pairs of each row and the next with its vector."""
     _, first, back = np.unique(np.array(digests, dtype="V16"), return_index=True, return_inverse=True)
     order = np.argsort(back, kind="stable")
     follows = np.flatnonzero(back[order][1:] == back[order][:-1])
@@ -132,7 +132,7 @@ def _find_repeated(digests: list[bytes]) -> tuple[RowIndices, RowIndices]:
 
 
 def _propose_pairs(vectors: Vectors, cosine: float, centres: RowIndices | None, block: int) -> Iterator[RowIndices]:
-    """Yields pairs of different rows, the smaller first, by block; with cells a pair may occur twice."""
+    """Yield pairs of different rows, the smaller first, by block; with cells a pair may occur twice."""
     import faiss
 
     index: Any = faiss.IndexFlatIP(vectors.shape[1])
@@ -150,14 +150,14 @@ def _propose_pairs(vectors: Vectors, cosine: float, centres: RowIndices | None, 
 
 
 def choose_cell_centres(hashes: Sequence[Any]) -> RowIndices:
-    """Returns the rows that become cell centres, chosen by the hashes of their vectors or ids: trained centres would
+    """Return the rows that become cell centres, chosen by the hashes of their vectors or ids: trained centres would
     depend on threads and on the order of rows."""
     chosen = sorted(range(len(hashes)), key=hashes.__getitem__)[: int(4 * len(hashes) ** 0.5)]
     return np.array(chosen, dtype=np.int64)
 
 
 def build_cell_index(centres: Vectors, *, in_halves: bool = False) -> Any:
-    """Returns an empty FAISS index for inner products with a cell per centre (n, d); a search visits 32 cells.
+    """Return an empty FAISS index for inner products with a cell per centre (n, d); a search visits 32 cells.
     `in_halves`: with numbers of 16 bits."""
     import faiss
 

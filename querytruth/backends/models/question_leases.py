@@ -52,7 +52,7 @@ class QuestionLeases:
 
     @contextmanager
     def hold(self, keys: Sequence[str]) -> Iterator[set[str]]:
-        """Yields those of the keys that no other run holds; they are this run's, and are renewed, until the block
+        """Yield those of the keys that no other run holds; they are this run's, and are renewed, until the block
         ends."""
         stopped, held = threading.Event(), set[str]()
         renewing = threading.Thread(target=self._renew_until, args=(stopped, held), name="leases", daemon=True)
@@ -68,7 +68,7 @@ class QuestionLeases:
                 self._change(lambda leases: leases.pop(self._holder, None) is not None)
 
     def take(self, keys: Iterable[str]) -> set[str]:
-        """Takes those of the keys that no other run holds, or holds them for longer, and returns them."""
+        """Take those of the keys that no other run holds, or holds them for longer, and returns them."""
         held: set[str] = set()
 
         def add(leases: dict[str, Lease]) -> bool:
@@ -88,7 +88,7 @@ class QuestionLeases:
                 self.take(held)
 
     def _change(self, change: Callable[[dict[str, Lease]], bool]) -> None:
-        """Lets `change` change the leases that hold, and stores them where it returns True."""
+        """Let `change` change the leases that hold, and stores them where it returns True."""
         for attempt in range(_ATTEMPTS):
             stored = self._objects.read([LEASES], _MAX_BYTES).get(LEASES)
             leases = {} if stored is None else self._parse(stored.data)
@@ -121,8 +121,8 @@ class QuestionLeases:
 
 
 def is_over(holder: str, expires: float) -> bool:
-    """Whether a lease has expired, lasts longer than any that is given, as by a clock that is set wrong, or its holder
-    was a process of this machine that has ended."""
+    """Return whether a lease has expired, lasts longer than any that is given, as by a clock that is set wrong, or its
+    holder was a process of this machine that has ended."""
     if not 0 <= expires - time.time() <= _SECONDS + _CLOCKS_DIFFER:
         return True
     machine, process, start, _ = holder.split(" ")
@@ -141,7 +141,7 @@ class QuestionPace:
     counted: int = 0
 
     def count(self, answers: Sequence[ChatAnswer]) -> None:
-        """Counts answers that arrived."""
+        """Count answers that arrived."""
         for one in answers:
             if isinstance(one, Reply) and one.prompt_tokens is not None and one.completion_tokens is not None:
                 self.tokens = self.tokens[0] + one.prompt_tokens, self.tokens[1] + one.completion_tokens
@@ -152,7 +152,7 @@ class QuestionPace:
 
     @contextmanager
     def timing(self) -> Iterator[None]:
-        """Adds the seconds of the block."""
+        """Add the seconds of the block."""
         start = monotonic()
         try:
             yield
@@ -160,7 +160,7 @@ class QuestionPace:
             self.seconds += monotonic() - start
 
     def as_run(self, role: str) -> PastRun | None:
-        """Returns the run; None where failures, which may come at once, are more than the replies."""
+        """Return the run; None where failures, which may come at once, are more than the replies."""
         if self.replies <= self.failures:
             return None
         calls, milliseconds = self.replies + self.failures, round(self.seconds * 1000)
@@ -168,12 +168,12 @@ class QuestionPace:
 
 
 def count_turns(calls: int, at_once: int) -> int:
-    """Returns how often `at_once` questions are asked side by side until all are answered."""
+    """Return how often `at_once` questions are asked side by side until all are answered."""
     return math.ceil(calls / max(1, min(at_once, calls))) if calls else 0
 
 
 def mean_turn_seconds(runs: Sequence[PastRun], role: str) -> float | None:
-    """Returns the mean seconds of a turn in runs of a model: in this role, else in any; None without a run."""
+    """Return the mean seconds of a turn in runs of a model: in this role, else in any; None without a run."""
     chosen = [run for run in runs if run.role == role] or runs
     turns = sum(count_turns(run.calls, run.at_once) for run in chosen)
     return sum(run.milliseconds for run in chosen) / 1000 / turns if turns else None
@@ -192,7 +192,7 @@ class Spending:
 
     @property
     def exhausted_limit(self) -> str:
-        """Returns the limit that is reached, such as "calls"; "" for none."""
+        """Return the limit that is reached, such as "calls"; "" for none."""
         if self.calls is not None and self.spent_calls >= self.calls:
             return "calls"
         if self.tokens is not None and self.spent_tokens >= self.tokens:
@@ -200,25 +200,25 @@ class Spending:
         return "hours" if self.hours is not None and monotonic() - self._start >= self.hours * 3600 else ""
 
     def count_allowed(self, wanted: int) -> int:
-        """Returns how many of the wanted questions may be asked now."""
+        """Return how many of the wanted questions may be asked now."""
         if self.exhausted_limit:
             return 0
         return wanted if self.calls is None else min(wanted, self.calls - self.spent_calls)
 
     def count(self, request: ChatRequest, answer: ChatAnswer) -> None:
-        """Counts an answer that arrived; a failure is a call without tokens."""
+        """Count an answer that arrived; a failure is a call without tokens."""
         self.spent_calls += 1
         if isinstance(answer, Reply):
             self.spent_tokens += count_tokens(answer, "".join(message.text for message in request.messages))
 
     def describe_limit(self, limit: str) -> str:
-        """Returns the limit in words, such as "100 calls"."""
+        """Return the limit in words, such as "100 calls"."""
         value = getattr(self, limit)
         return f"{value:,} {limit if value != 1 else limit.removesuffix('s')}"
 
 
 def count_tokens(reply: Reply, asked: str) -> int:
-    """Returns the tokens in and out as the model counts them, else one per three bytes (about a Chinese character or
+    """Return the tokens in and out as the model counts them, else one per three bytes (about a Chinese character or
     half an English word)."""
     parts = ((reply.prompt_tokens, asked), (reply.completion_tokens, reply.text))
     return sum(-(-len(text.encode("utf-8", "replace")) // 3) if count is None else count for count, text in parts)

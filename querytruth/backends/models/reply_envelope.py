@@ -152,7 +152,7 @@ class _Turn:
 
 
 def read_answer(raw: str) -> ReplyAnswer:
-    """Returns the answer of a reply by its marks and turns: that of the first turn of the model that has one. A thought
+    """Return the answer of a reply by its marks and turns: that of the first turn of the model that has one. A thought
     that has no end hides what follows it."""
     if bare := list(_BARE_CHANNELS.finditer(raw)):
         raw = raw[bare[-1].end() :]
@@ -170,7 +170,7 @@ def read_answer(raw: str) -> ReplyAnswer:
 
 
 def read_labelled_answer(text: str) -> ReplyAnswer:
-    """Returns the answer of a text whose parts have labels, such as "思考过程：… 最终答案：…" or a heading
+    """Return the answer of a text whose parts have labels, such as "思考过程：… 最终答案：…" or a heading
     "Caption": what follows the last label of an answer after a label of reasoning, or what precedes reasoning and
     notes."""
     thoughts = [match.span() for match in _LABELS["thought"].finditer(text)]
@@ -190,7 +190,7 @@ def read_labelled_answer(text: str) -> ReplyAnswer:
 
 
 def cut_at_next_turn(text: str) -> tuple[str, bool]:
-    """Returns what the model says in its own first turn, by roles before a colon or alone on a line, and whether
+    """Return what the model says in its own first turn, by roles before a colon or alone on a line, and whether
     anything was cut."""
     roles = list(_ROLE.finditer(text))
     if not roles:
@@ -205,7 +205,7 @@ def cut_at_next_turn(text: str) -> tuple[str, bool]:
 
 
 def strip_regions(text: str) -> str:
-    """Removes marks and coordinates that tie words to regions of the image; the words stay. Numbers in brackets are
+    """Remove marks and coordinates that tie words to regions of the image; the words stay. Numbers in brackets are
     coordinates where there are four or more, several pairs in a row, or numbers as large or as fine as those of pixels.
     """
     plain = text.translate(_PLAIN)
@@ -241,7 +241,7 @@ def _has_neighbour(text: str, groups: list[re.Match[str]], number: int) -> bool:
 
 
 def _without(text: str, spans: list[tuple[int, int]]) -> str:
-    """Returns the text without the spans; words of other scripts than Chinese stay apart."""
+    """Return the text without the spans; words of other scripts than Chinese stay apart."""
     pieces, place, joined = [], 0, list[tuple[int, int]]()
     for begin, end in sorted(spans):
         if joined and _BETWEEN_GROUPS.fullmatch(text[joined[-1][1] : begin]):
@@ -312,7 +312,7 @@ def _split_turns(raw: str) -> list[_Turn]:
 
 
 def _classify(mark: re.Match[str]) -> tuple[str, bool]:
-    """Returns what a mark is of, '' for one that is none of a reply's envelope, and whether it ends it."""
+    """Return what a mark is of, '' for one that is none of a reply's envelope, and whether it ends it."""
     name, words = (mark["name"] or mark["square"]).casefold(), _words_of(mark)
     is_token = mark["name"] is not None and "|" in mark["before"] + mark["after"]
     is_end = "/" in (mark["before"] or "") + (mark["slash"] or "") or "end" in words

@@ -44,17 +44,17 @@ _JOINERS = "\u200c\u200d"  # part of emoji and Indic words
 
 
 def has_words(text: str) -> bool:
-    """Returns whether a text contains a letter or a Chinese character."""
+    """Return whether a text contains a letter or a Chinese character."""
     return bool(_WORDS.search(text))
 
 
 def letters_and_digits(text: str) -> str:
-    """Returns the letters and digits of a text, casefolded."""
+    """Return the letters and digits of a text, casefolded."""
     return "".join(char for char in text if char.isalnum()).casefold()
 
 
 def is_in_language(text: str, language: str) -> bool:
-    """Returns whether at least half of the words are in the language; each Chinese character counts as a word."""
+    """Return whether at least half of the words are in the language; each Chinese character counts as a word."""
     words = _WORDS.findall(text)
     chinese = sum(bool(_CJK.match(word)) for word in words)
     latin = sum(word[0].isascii() or word[0] <= "ɏ" for word in words)
@@ -62,7 +62,7 @@ def is_in_language(text: str, language: str) -> bool:
 
 
 def has_repetition(text: str) -> bool:
-    """Returns whether most runs of three words occur again, or the end repeats one piece."""
+    """Return whether most runs of three words occur again, or the end repeats one piece."""
     words = [word.casefold() for word in _WORDS.findall(text)]
     runs = list(zip(words, words[1:], words[2:], strict=False))
     if len(runs) >= 8 and 2 * len(set(runs)) < len(runs):
@@ -72,7 +72,7 @@ def has_repetition(text: str) -> bool:
 
 
 def has_prompt_echo(text: str, prompt_template: str) -> bool:
-    """Returns whether the reply contains a whole instruction of the prompt, or is a part of the prompt."""
+    """Return whether the reply contains a whole instruction of the prompt, or is a part of the prompt."""
     reply_letters = letters_and_digits(text)
     pieces = [letters_and_digits(piece) for piece in _INSTRUCTIONS.split(prompt_template)]
     return any(_is_long_enough(piece) and piece in reply_letters for piece in pieces) or (
@@ -81,17 +81,17 @@ def has_prompt_echo(text: str, prompt_template: str) -> bool:
 
 
 def _is_long_enough(letters: str) -> bool:
-    """Returns whether a match of these letters is no coincidence."""
+    """Return whether a match of these letters is no coincidence."""
     return len(letters) >= (6 if _CJK.search(letters) else 15)
 
 
 def strip_reasoning(raw: str) -> str:
-    """Returns the answer in a reply without reasoning, further turns and regions; '' where it is reasoning alone."""
+    """Return the answer in a reply without reasoning, further turns and regions; '' where it is reasoning alone."""
     return strip_regions(read_answer(raw).text)
 
 
 def unwrap_object(text: str) -> str:
-    """Returns the text in an answer that is JSON, YAML or TOML: the one with a name such as "caption" at any depth, or
+    """Return the text in an answer that is JSON, YAML or TOML: the one with a name such as "caption" at any depth, or
     the only string of an object in brackets; of a list, its first. Any other text is returned as it is."""
     fenced = _JSON_FENCE.fullmatch(text)
     inner = (fenced.group(1) if fenced else text).strip()
@@ -123,7 +123,7 @@ def _list_named(value: Any) -> Iterator[str]:
 
 
 def _read_fields(text: str) -> str:
-    """Returns the value of the first line "caption: …" of a text whose lines are all fields, or belong to one."""
+    """Return the value of the first line "caption: …" of a text whose lines are all fields, or belong to one."""
     lines = [line for line in text.splitlines() if line.strip()]
     fields = [_FIELD.match(line) for line in lines]
     if not all(fields[:1]) or len(lines) < 2 or not all(map(_PART_OF_FIELDS.match, lines)):
@@ -136,7 +136,7 @@ def _read_fields(text: str) -> str:
 
 
 def first_list_item(text: str) -> tuple[str, bool]:
-    """Returns the first item of a numbered list, without its number and its announcement, and True; a text without a
+    """Return the first item of a numbered list, without its number and its announcement, and True; a text without a
     list, and False. A list has two numbers in a row, at the beginnings of lines or of the text, and at most an
     announcement ("Here are three captions:") before them."""
     marks = [(match, _item_number(match)) for match in _ITEM.finditer(text)]
@@ -155,7 +155,7 @@ def _item_number(mark: re.Match[str]) -> int:
 
 
 def strip_markup(text: str) -> str:
-    """Returns one line without control characters, lone surrogates, U+FFFD, tags and Markdown."""
+    """Return one line without control characters, lone surrogates, U+FFFD, tags and Markdown."""
     text = _LINK.sub(r"\1", _TAG.sub("\n", text))
     text = "\n".join(_visible(line) for line in text.splitlines())
     lines = [_strip_line_marks(line) for line in text.splitlines() if not _FENCE_OR_RULE.fullmatch(line)]
@@ -179,7 +179,7 @@ def _strip_line_marks(line: str) -> str:
 
 
 def strip_quotes(text: str) -> str:
-    """Removes quotes around the whole text, or an unpaired one at an end; quotes inside stay."""
+    """Remove quotes around the whole text, or an unpaired one at an end; quotes inside stay."""
     for quotes in _WHOLE:
         if match := quotes.fullmatch(text):
             return (match.group(1) + match.group(2)).strip()

@@ -69,7 +69,7 @@ class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def answer(self) -> Reply | Failure:
-        """The reply or the final failure, without its raw reply."""
+        """Return the reply or the final failure, without its raw reply."""
         if self.kind == "reply":
             return Reply(self.text, self.reason, self.prompt_tokens, self.completion_tokens)
         return Failure(self.reason, "final", self.text)
@@ -108,7 +108,7 @@ class PastRun(NamedTuple):
 
 
 def describe_answer(identity: str, place: AnswerPlace, request: ChatRequest, answer: ChatAnswer) -> StoredAnswer:
-    """Returns what is stored of an answer that arrived now; `identity` is the model's, as canonical JSON."""
+    """Return what is stored of an answer that arrived now; `identity` is the model's, as canonical JSON."""
     kind, reason, text = stored_answers.describe_answer(answer)
     return StoredAnswer(
         *place,
@@ -125,24 +125,24 @@ def describe_answer(identity: str, place: AnswerPlace, request: ChatRequest, ans
 
 
 def answer_name(place: AnswerPlace, folder: str = "answers") -> str:
-    """Returns the name of an answer's object; in `passing`, of what an endpoint sent in place of one."""
+    """Return the name of an answer's object; in `passing`, of what an endpoint sent in place of one."""
     return f"{folder}/{place.key[:1]}/{place.key}-{place.generation}"
 
 
 def place_of(name: str) -> AnswerPlace | None:
-    """Returns which answer an object holds, by its name; None for another object."""
+    """Return which answer an object holds, by its name; None for another object."""
     key, _, generation = name.rpartition("/")[2].rpartition("-")
     return AnswerPlace(key, int(generation)) if key and generation.isascii() and generation.isdigit() else None
 
 
 def write_answer(answer: StoredAnswer) -> bytes:
-    """Returns the bytes of an answer's object: a SHA-256 and the answer as JSON."""
+    """Return the bytes of an answer's object: a SHA-256 and the answer as JSON."""
     data = msgspec.json.encode(answer)
     return f"{digest(data)} ".encode() + data
 
 
 def read_answer(url: str, data: bytes, place: AnswerPlace) -> StoredAnswer:
-    """Returns the answer in an object. Raises UserError with its URL where it is damaged, or that of another place."""
+    """Return the answer in an object. Raises UserError with its URL where it is damaged, or that of another place."""
 
     def parse() -> StoredAnswer:
         checksum, _, rest = data.partition(b" ")
@@ -157,29 +157,29 @@ def read_answer(url: str, data: bytes, place: AnswerPlace) -> StoredAnswer:
 
 
 def decode(url: str, data: bytes, kind: type[R], next_step: str = _DAMAGED) -> R:
-    """Returns what is in an object. Raises UserError with its URL."""
+    """Return what is in an object. Raises UserError with its URL."""
     return _named(url, lambda: msgspec.json.decode(data, type=kind), next_step)
 
 
 def model_name(identity: str) -> str:
-    """Returns the name of a model's object, which holds its identity as canonical JSON."""
+    """Return the name of a model's object, which holds its identity as canonical JSON."""
     return f"models/{digest(identity.encode())}"
 
 
 def read_model(url: str, data: bytes) -> dict[str, Any]:
-    """Returns the identity in a model's object. Raises UserError."""
+    """Return the identity in a model's object. Raises UserError."""
     _named(url, lambda: _check_name(url, data))
     return msgspec.structs.asdict(decode(url, data, _Model))
 
 
 def write_index(kind: str, value: Any) -> tuple[str, bytes]:
-    """Returns name and bytes of a pack, which is a list of answers, or of a refresh."""
+    """Return name and bytes of a pack, which is a list of answers, or of a refresh."""
     data = gzip.compress(msgspec.json.encode(value), 6, mtime=0)
     return f"index/{kind}-{digest(data)}", data
 
 
 def read_index(url: str, data: bytes, kind: type[R]) -> R:
-    """Returns what is in such an object. Raises UserError."""
+    """Return what is in such an object. Raises UserError."""
 
     def parse() -> R:
         _check_name(url, data)
@@ -198,7 +198,7 @@ def _check_name(url: str, data: bytes) -> None:
 
 
 def digest(data: bytes) -> str:
-    """Returns the SHA-256 in hexadecimal digits."""
+    """Return the SHA-256 in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 

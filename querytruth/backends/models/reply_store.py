@@ -42,7 +42,7 @@ _CACHE = "delete it: the bucket has all that is in it; or set XDG_CACHE_HOME to 
 
 
 def open_reply_store(location: str | Path, others: Sequence[Path] = ()) -> ReplyStore:
-    """Returns the store in a file, a database or a folder of a bucket, by its path, SQLAlchemy URL or `s3://` URL.
+    """Return the store in a file, a database or a folder of a bucket, by its path, SQLAlchemy URL or `s3://` URL.
     Connects to nothing yet. Raises UserError for another URL."""
     from querytruth.backends.files.object_store import open_objects  # a build that asks nothing needs no database
 
@@ -64,7 +64,7 @@ class ReplyStore:
         self._ended: dict[str, dict[int, str]] = {}  # by key: the generations that were set aside, each with its time
 
     def find(self, keys: Sequence[str]) -> dict[str, ChatAnswer]:
-        """Returns stored replies and final failures by key, without raw replies."""
+        """Return stored replies and final failures by key, without raw replies."""
         if not self._open():
             return {}
         self._read_index()
@@ -80,7 +80,7 @@ class ReplyStore:
         return answers
 
     def find_elsewhere(self, keys: Iterable[str]) -> dict[str, Reply]:
-        """Returns replies that other sets have, but for questions whose replies were set aside here."""
+        """Return replies that other sets have, but for questions whose replies were set aside here."""
         found, left = dict[str, Reply](), {key for key in keys if key not in self._ended}
         for path in self._others if left else ():
             with suppress(UserError), open_reply_store(path) as other:
@@ -91,7 +91,7 @@ class ReplyStore:
     def save(
         self, identity: ModelIdentity, answered: Sequence[tuple[str, ChatRequest, ChatAnswer]]
     ) -> dict[str, ChatAnswer]:
-        """Stores answers and returns the valid ones by key when they are durable: where another process stored a reply
+        """Store answers and returns the valid ones by key when they are durable: where another process stored a reply
         first, its reply. Failures that are neither final nor have a raw reply are not stored."""
         given: dict[str, ChatAnswer] = {key: answer for key, _, answer in answered}
         kept = [one for one in answered if isinstance(one[2], Reply) or one[2].kind == "final" or one[2].raw]
@@ -119,11 +119,11 @@ class ReplyStore:
         return given | {one.key: one.answer for one in stored}
 
     def create_leases(self) -> QuestionLeases:
-        """Returns leases for one run that asks questions."""
+        """Return leases for one run that asks questions."""
         return QuestionLeases(self._objects)
 
     def refresh(self, identities: Sequence[ModelIdentity]) -> int:
-        """Sets the answers of these models aside, so that they are asked for again; returns their number.
+        """Set the answers of these models aside, so that they are asked for again; return their number.
         `replies_as_of` still finds them."""
         if not self._open():
             return 0
@@ -142,17 +142,17 @@ class ReplyStore:
         return len(chosen)
 
     def record_pace(self, identity: ModelIdentity, role: str, pace: QuestionPace) -> None:
-        """Stores the measured pace of a run of questions, which has ended, and a pack of its replies."""
+        """Store the measured pace of a run of questions, which has ended, and a pack of its replies."""
         self._pack_rest()
         if (run := pace.as_run(role)) is not None:
             self._objects.put({f"{_paces_of(identity)}{uuid.uuid4().hex}": msgspec.json.encode(run)})
 
     def find_turn_seconds(self, identity: ModelIdentity, role: str) -> float | None:
-        """Returns the measured seconds of a turn of calls side by side; None where nothing was measured."""
+        """Return the measured seconds of a turn of calls side by side; None where nothing was measured."""
         return mean_turn_seconds(self._list_runs(identity), role)
 
     def find_mean_tokens(self, identity: ModelIdentity) -> tuple[float, float] | None:
-        """Returns the mean tokens in and out of this model's replies in the runs that were measured; None where the
+        """Return the mean tokens in and out of this model's replies in the runs that were measured; None where the
         endpoint counts none."""
         runs = self._list_runs(identity)
         counted = sum(run.counted for run in runs)
@@ -160,7 +160,7 @@ class ReplyStore:
         return (sums[0] / counted, sums[1] / counted) if counted else None
 
     def raw(self, key: str) -> str | None:
-        """Returns the raw reply of a key, also of a transient failure, up to MAX_RAW_CHARACTERS."""
+        """Return the raw reply of a key, also of a transient failure, up to MAX_RAW_CHARACTERS."""
         if not self._open():
             return None
         self._read_index()
@@ -170,13 +170,13 @@ class ReplyStore:
         return next((self._parse(name, found[name].data).raw for name in names if name in found), None)
 
     def identities(self) -> list[ModelIdentity]:
-        """Returns the models with stored answers."""
+        """Return the models with stored answers."""
         found = self._objects.read(self._objects.list_below("models/"), _MAX_BYTES)
         records = [reply_objects.read_model(self._objects.url_of(name), one.data) for name, one in found.items()]
         return [ModelIdentity(**record) for record in sorted(records, key=stored_answers.canonical_json_text)]
 
     def close(self) -> None:
-        """Stores a pack of what is in none yet, and closes the place; the store may be used again."""
+        """Store a pack of what is in none yet, and closes the place; the store may be used again."""
         with self._lock:
             self._pack_rest()
             if self._cache is not None:
@@ -191,7 +191,7 @@ class ReplyStore:
         self.close()
 
     def _open(self) -> bool:
-        """Whether something was stored; opens the cache of a bucket then."""
+        """Return whether something was stored; opens the cache of a bucket then."""
         with self._lock:
             if not self._is_there and (found := self._objects.read([reply_objects.STORE], _MAX_BYTES)):
                 url, data = self._objects.url_of(reply_objects.STORE), found[reply_objects.STORE].data
@@ -206,7 +206,7 @@ class ReplyStore:
             return self._is_there
 
     def _create(self, identity: ModelIdentity) -> str:
-        """Makes the store know this model, and returns it as canonical JSON."""
+        """Make the store know this model, and returns it as canonical JSON."""
         text = stored_answers.canonical_json_text(identity.as_record())
         with self._lock:
             if not self._is_writer:
@@ -226,7 +226,7 @@ class ReplyStore:
         return text
 
     def _check_conditions(self) -> None:
-        """Raises UserError for a service that ignores conditions: there a reply could be replaced, or be paid twice."""
+        """Raise UserError for a service that ignores conditions: there a reply could be replaced, or be paid twice."""
         probe = {"conditions.json": b"{}"}
         self._objects.put_new(probe)
         if self._objects.put_new(probe) or self._objects.put_changed("conditions.json", b"{}", '"0"'):
@@ -234,7 +234,7 @@ class ReplyStore:
             raise UserError(_STAGE, self._objects.url_of(""), reason, "choose another service, or a database")
 
     def _read_index(self) -> None:
-        """Reads the refreshes that this store has not read, and the packs that the cache lacks."""
+        """Read the refreshes that this store has not read, and the packs that the cache lacks."""
         names = [name for name in self._objects.list_below("index/") if name not in self._read_names]
         self._has_read_index = True
         for start in range(0, len(names), 16):
@@ -256,14 +256,14 @@ class ReplyStore:
             self._read_names.update(part)
 
     def _list_candidates(self, key: str, moment: str | None) -> list[AnswerPlace]:
-        """Returns the answers to a question that may hold at the moment: those set aside later, then the present
+        """Return the answers to a question that may hold at the moment: those set aside later, then the present
         one."""
         ended = self._ended.get(key, {})
         later = [number for number, refreshed_at in ended.items() if moment is not None and refreshed_at > moment]
         return [AnswerPlace(key, number) for number in (*sorted(later), max(ended, default=-1) + 1)]
 
     def _read(self, places: Sequence[AnswerPlace], *, are_there: bool = False) -> dict[AnswerPlace, StoredAnswer]:
-        """Returns those of the answers that are stored and last."""
+        """Return those of the answers that are stored and last."""
         names = {answer_name(place): place for place in places}
         known = {} if self._cache is None else self._cache.read(list(names), MAX_ANSWER_BYTES)
         missing = names.keys() - known.keys()
@@ -283,7 +283,7 @@ class ReplyStore:
         return reply_objects.read_answer(self._objects.url_of(name), data, place)
 
     def _store_after_another(self, name: str, answer: StoredAnswer, stored: Stored | None) -> StoredAnswer:
-        """Stores an answer where another was first, and returns the one that holds: a reply is never replaced."""
+        """Store an answer where another was first, and returns the one that holds: a reply is never replaced."""
         data = reply_objects.write_answer(answer)
         for _ in range(_ANSWERS_TO_A_RACE):
             if stored is None and self._objects.put_new({name: data}):
@@ -298,7 +298,7 @@ class ReplyStore:
         raise UserError(_STAGE, self._objects.url_of(name), "other runs keep replacing it", "run the same command")
 
     def _keep(self, answers: Iterable[StoredAnswer], *, are_packed: bool = False) -> None:
-        """Keeps copies of replies in the cache of a bucket."""
+        """Keep copies of replies in the cache of a bucket."""
         if self._cache is None:
             return
         replies = (one for one in answers if one.kind == "reply")
@@ -312,7 +312,7 @@ class ReplyStore:
             self._cache.put(new | {f"{_UNPACKED}{name}": b"" for name in new})
 
     def _pack(self) -> None:
-        """Stores copies of the replies in the cache that are in no pack yet."""
+        """Store copies of the replies in the cache that are in no pack yet."""
         assert self._cache is not None
         while names := self._cache.list_below(_UNPACKED)[:_PACK_MOST]:
             found = self._cache.read([name.removeprefix(_UNPACKED) for name in names], MAX_ANSWER_BYTES)
@@ -344,10 +344,10 @@ class ReplyStore:
 
 
 def _paces_of(identity: ModelIdentity) -> str:
-    """Returns what the names of a model's runs begin with."""
+    """Return what the names of a model's runs begin with."""
     return f"paces/{reply_objects.digest(stored_answers.canonical_json_text(identity.as_record()).encode())[:32]}/"
 
 
 def _copied(answer: StoredAnswer) -> StoredAnswer:
-    """Returns the answer as a copy has it."""
+    """Return the answer as a copy has it."""
     return msgspec.structs.replace(answer, request="", raw="")

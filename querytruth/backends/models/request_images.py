@@ -26,7 +26,7 @@ _MAX_ENLARGED = 4096  # pixels of a longer side that was enlarged
 
 
 def read_image_bytes(image: ChatImage) -> bytes | Failure:
-    """Returns the file's bytes; a transient failure where the file is missing or has changed."""
+    """Return the file's bytes; a transient failure where the file is missing or has changed."""
     try:
         data = read_regular(image.path, MAX_FILE_BYTES)
     except OSError as error:
@@ -37,7 +37,7 @@ def read_image_bytes(image: ChatImage) -> bytes | Failure:
 
 
 def decode_upright(data: bytes) -> Image.Image | Failure:
-    """Returns the image in RGB, turned by its EXIF orientation, transparent parts on the ground of `choose_ground`; or
+    """Return the image in RGB, turned by its EXIF orientation, transparent parts on the ground of `choose_ground`; or
     a final failure."""
     try:
         image, _ = open_limited(sniff_format(data) or "", data, MAX_PIXELS)
@@ -51,13 +51,13 @@ def decode_upright(data: bytes) -> Image.Image | Failure:
 
 
 def open_upright(image: ChatImage) -> Image.Image | Failure:
-    """Returns the image of a request in RGB, upright, or why it cannot be shown."""
+    """Return the image of a request in RGB, upright, or why it cannot be shown."""
     data = read_image_bytes(image)
     return decode_upright(data) if isinstance(data, bytes) else data
 
 
 def fit_for_model(image: Image.Image, min_side: int = PATCH_SIDE) -> Image.Image | Failure:
-    """Returns an image that models take: a small one enlarged with its proportions to a shorter side of `min_side`
+    """Return an image that models take: a small one enlarged with its proportions to a shorter side of `min_side`
     pixels, a long and narrow one with white beside its long sides; any other as it is. A final failure for one that is
     smaller than a patch."""
     if min(image.size) < LEAST_SIDE:
@@ -77,7 +77,7 @@ def _too_small(size: tuple[int, int]) -> Failure:
 
 
 def _fit_size(size: tuple[int, int], min_side: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Returns the size of the enlarged image, and with what is added at its sides."""
+    """Return the size of the enlarged image, and with what is added at its sides."""
     shorter, longer = min(size), max(size)
     scale = max(1.0, min(min_side / shorter, _MAX_ENLARGED / longer))
     enlarged = (max(1, round(size[0] * scale)), max(1, round(size[1] * scale)))
@@ -86,7 +86,7 @@ def _fit_size(size: tuple[int, int], min_side: int) -> tuple[tuple[int, int], tu
 
 
 def encode_for_endpoint(data: bytes) -> tuple[str, bytes] | Failure:
-    """Returns media type and bytes for an endpoint: unchanged where all endpoints and models read them correctly, else
+    """Return media type and bytes for an endpoint: unchanged where all endpoints and models read them correctly, else
     a JPEG, or a PNG of an image that was enlarged or padded."""
     try:
         kind = sniff_format(data) or ""
@@ -114,7 +114,7 @@ def encode_for_endpoint(data: bytes) -> tuple[str, bytes] | Failure:
 
 
 def _describe_failure(data: bytes, error: Exception) -> Failure:
-    """Returns why an image cannot be decoded. Raises EnvironmentFault where the decoder fails for every image, and this
+    """Return why an image cannot be decoded. Raises EnvironmentFault where the decoder fails for every image, and this
     failure is none of the image."""
     if isinstance(error, UnusableImage) and error.reason == "too_many_pixels":
         return Failure("image_too_large", "final", f"{error.detail} pixels")

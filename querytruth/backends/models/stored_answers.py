@@ -23,43 +23,43 @@ _STAGE = "read transcript"
 
 
 def canonical_json_text(value: Any) -> str:
-    """Returns JSON in a single possible form; ASCII, so that lone surrogates can be encoded."""
+    """Return JSON in a single possible form; ASCII, so that lone surrogates can be encoded."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 def reply_key(identity: ModelIdentity, request: ChatRequest) -> str:
-    """Returns the key of an answer: a digest of model, revision, messages, digests of images and parameters."""
+    """Return the key of an answer: a digest of model, revision, messages, digests of images and parameters."""
     return described_key(identity, request.cache_key_fields())
 
 
 def described_key(identity: ModelIdentity, request_fields: dict[str, Any]) -> str:
-    """The same for a request that is given by its `cache_key_fields`."""
+    """Return the same for a request that is given by its `cache_key_fields`."""
     content = {"model": identity.as_record(), "request": request_fields}
     return hashlib.sha256(canonical_json_text(content).encode()).hexdigest()
 
 
 def answers_digest(keyed: Iterable[tuple[str, ChatAnswer]]) -> str:
-    """Returns the digest of the replies and final failures that a build used, independent of their order."""
+    """Return the digest of the replies and final failures that a build used, independent of their order."""
     described = [(key, describe_answer(answer)) for key, answer in keyed]
     lines = {f"{key} {canonical_json_text(answer)}" for key, answer in described if answer[0] in ("reply", "final")}
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
 def describe_answer(answer: ChatAnswer) -> tuple[str, str, str]:
-    """Returns kind, reason and text: the fields of an answer on which builds depend."""
+    """Return kind, reason and text: the fields of an answer on which builds depend."""
     if isinstance(answer, Reply):
         return "reply", answer.finish_reason, answer.text
     return answer.kind, answer.reason, answer.detail
 
 
 def writable(text: str) -> str:
-    """Returns a text that every database accepts."""
+    """Return a text that every database accepts."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")[:MAX_RAW_CHARACTERS]
 
 
 @contextmanager
 def replies_as_of(moment: str | None) -> Iterator[None]:
-    """Makes reply stores answer as they did at a moment, an ISO time in UTC; None: as they do now."""
+    """Make reply stores answer as they did at a moment, an ISO time in UTC; None: as they do now."""
     token = _as_of.set(moment)
     try:
         yield
@@ -68,7 +68,7 @@ def replies_as_of(moment: str | None) -> Iterator[None]:
 
 
 def current_moment() -> str | None:
-    """Returns the moment of `replies_as_of`; None outside of it."""
+    """Return the moment of `replies_as_of`; None outside of it."""
     return _as_of.get()
 
 
@@ -76,15 +76,15 @@ class Transcript:
     """Recorded answers by the keys of the reply store; read-only."""
 
     def __init__(self, path: Path) -> None:
-        """Reads the file. Raises UserError with the number of an invalid line."""
+        """Read the file. Raises UserError with the number of an invalid line."""
         self._identity, self._answers = _read(path)
 
     def identities(self) -> list[ModelIdentity]:
-        """Returns the model of the transcript."""
+        """Return the model of the transcript."""
         return [self._identity]
 
     def find(self, keys: Sequence[str]) -> dict[str, ChatAnswer]:
-        """Returns the recorded answers among these keys."""
+        """Return the recorded answers among these keys."""
         return {key: self._answers[key] for key in keys if key in self._answers}
 
 

@@ -43,12 +43,12 @@ class VectorStore:
         self.folder = contained_path(folder, name, "keep vectors")
 
     def read(self, image_ids: Sequence[str], dimensions: int) -> tuple[Vectors, NDArray[np.bool_]]:
-        """Returns vectors (n, dimensions), and which rows are known (n,); the others are zero. Damaged files are
+        """Return vectors (n, dimensions), and which rows are known (n,); the others are zero. Damaged files are
         skipped."""
         return _read_files(self.folder, image_ids, dimensions)
 
     def add(self, image_ids: Sequence[str], vectors: Vectors) -> Path:
-        """Adds vectors (n, dimensions), and returns their file; replaces a file with the same ids."""
+        """Add vectors (n, dimensions), and returns their file; replaces a file with the same ids."""
         name = hashlib.sha256("\n".join(image_ids).encode()).hexdigest()[:16]
         column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), pa.float32()), vectors.shape[1])
         table = pa.table({"image_id": pa.array(image_ids, pa.string()), "vector": column})
@@ -58,8 +58,8 @@ class VectorStore:
 
 
 def is_sound_vector_file(path: Path) -> bool:
-    """Whether a file that others may have written is one of a vector store, with finite numbers. Reads it within the
-    limits of `bounded_parquet`."""
+    """Return whether a file that others may have written is one of a vector store, with finite numbers. Reads it within
+    the limits of `bounded_parquet`."""
     try:
         names, vector = zip(*((field.name, field.type) for field in read_parquet_schema(path)), strict=True)
         if names != ("image_id", "vector") or not pa.types.is_fixed_size_list(vector[1]):
@@ -75,7 +75,7 @@ def is_sound_vector_file(path: Path) -> bool:
 
 
 def read_most_complete_vectors(folder: Path, keys: Sequence[str]) -> Vectors | None:
-    """Returns the vectors (n, d) of the model that encoded most of the keys, zeros for the others; None where no model
+    """Return the vectors (n, d) of the model that encoded most of the keys, zeros for the others; None where no model
     encoded half of them."""
     best: tuple[int, Vectors | None] = (len(keys) // 2, None)
     for of_model in sorted(path for path in folder.glob("*") if path.is_dir()):
@@ -102,7 +102,7 @@ def _read_files(folder: Path, keys: Sequence[str], dimensions: int) -> tuple[Vec
 def read_vectors(
     folder: Path, id_name: str, ids: pa.Array, advance: Callable[[int], None] = lambda _rows: None
 ) -> tuple[Vectors, NDArray[np.bool_], int]:
-    """Reads the vectors of these ids, in any order of parts and rows. Returns vectors (n, d), which of them are known
+    """Read the vectors of these ids, in any order of parts and rows. Returns vectors (n, d), which of them are known
     (n,), with zeros for the others, and the number of rows with other ids. Raises UserError for repeated ids, vectors
     of different length and missing columns."""
     vectors: Vectors | None = None
@@ -140,7 +140,7 @@ def _batches(folder: Path, id_name: str) -> Iterator[tuple[Path, pa.RecordBatch]
 
 
 def _rows(path: Path, column: pa.Array) -> Vectors:
-    """Returns a column of lists as an array (n, d)."""
+    """Return a column of lists as an array (n, d)."""
     lists = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
     if not lists and not pa.types.is_fixed_size_list(column.type):
         raise UserError(_STAGE, path, f"has vectors of type {column.type}", "write lists of numbers")
@@ -154,7 +154,7 @@ def _rows(path: Path, column: pa.Array) -> Vectors:
 
 
 def open_pixels(folder: Path, key: str) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
-    """Returns images (n, side, side, 3) and which of them are known (n,); None where none, or only some, are stored
+    """Return images (n, side, side, 3) and which of them are known (n,); None where none, or only some, are stored
     under this key."""
     rows, known = _paths(folder, key)
     try:
@@ -166,7 +166,7 @@ def open_pixels(folder: Path, key: str) -> tuple[NDArray[np.uint8], NDArray[np.b
 def write_pixels(
     folder: Path, key: str, shape: tuple[int, ...], fill: Callable[[NDArray[np.uint8]], NDArray[np.bool_]]
 ) -> None:
-    """Stores the array that `fill` fills, and which rows it returns as known. The file of images is put in place last
+    """Store the array that `fill` fills, and which rows it returns as known. The file of images is put in place last
     and atomically. Raises UserError where they cannot be written."""
     rows, known = _paths(folder, key)
     folder.mkdir(parents=True, exist_ok=True)

@@ -73,10 +73,10 @@ class SearchSystem(Protocol):
     def identity(self) -> ModelIdentity: ...
 
     def search(self, text: str, k: int) -> list[SearchHit]:
-        """Returns at most k hits, the best first; called by several threads. Raises SearchFailure."""
+        """Return at most k hits, the best first; called by several threads. Raises SearchFailure."""
 
     def count_items(self) -> int | None:
-        """Returns the number of items in the index, None where that is unknown. Raises SearchFailure."""
+        """Return the number of items in the index, None where that is unknown. Raises SearchFailure."""
 
 
 @runtime_checkable
@@ -85,10 +85,10 @@ class ImageSearchSystem(SearchSystem, Protocol):
 
     @property
     def takes_images(self) -> bool:
-        """Whether the file describes a search by images; then it is none by texts."""
+        """Return whether the file describes a search by images; then it is none by texts."""
 
     def search_image(self, image: bytes, k: int) -> list[SearchHit]:
-        """Returns at most k hits for the bytes of an image, the best first; called by several threads. The ids are
+        """Return at most k hits for the bytes of an image, the best first; called by several threads. The ids are
         those of queries, or their texts. Raises SearchFailure."""
 
 
@@ -102,7 +102,7 @@ class SystemFile:
 
 
 def load_system_file(path: Path) -> SystemFile:
-    """Returns the system that a YAML file describes: `system` is its type, `name` its name (the file's without one),
+    """Return the system that a YAML file describes: `system` is its type, `name` its name (the file's without one),
     and all other keys are the options of the type. Relative paths are below the file's folder. Raises UserError."""
     plugin, options = read_plugin_file(SEARCH_SYSTEMS, "system", path)
     name = str(options.pop("name", None) or path.stem)
@@ -117,7 +117,7 @@ class QueryEncoder:
         self._embedder: Any = None
 
     def encode(self, text: str) -> "Vectors":
-        """Returns the vector of a text, (dimensions,)."""
+        """Return the vector of a text, (dimensions,)."""
         from querytruth.backends.models.embedders import load_query_embedder
 
         if self._embedder is None:

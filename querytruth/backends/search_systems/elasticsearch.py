@@ -33,7 +33,7 @@ class ElasticsearchOptions(SearchSystemOptions):
 
 
 def load(options: ElasticsearchOptions) -> ElasticsearchIndex:
-    """Returns the system; it opens no connection. Raises UserError for options that do not fit together."""
+    """Return the system; it opens no connection. Raises UserError for options that do not fit together."""
     return ElasticsearchIndex(options)
 
 
@@ -53,17 +53,17 @@ class ElasticsearchIndex:
 
     @property
     def identity(self) -> ModelIdentity:
-        """The index and the fields that are searched."""
+        """Return the index and the fields that are searched."""
         fields = {"url", "index", "dialect", "fields", "vector_field", "embedder", "id_field"}
         return ModelIdentity("elasticsearch", "", self.options.model_dump(mode="json", include=fields))
 
     def search(self, text: str, k: int) -> list[SearchHit]:
-        """Returns the hits in the answer's order. Raises SearchFailure."""
+        """Return the hits in the answer's order. Raises SearchFailure."""
         answer = self._service.call("POST", f"{self._address}/_search", self._body(text, k))
         return read_hits(answer, jmespath.compile("hits.hits"), self._id, jmespath.compile("_score"))[:k]
 
     def count_items(self) -> int | None:
-        """Returns the number of documents."""
+        """Return the number of documents."""
         found = self._service.call("GET", f"{self._address}/_count")
         count = found.get("count") if isinstance(found, dict) else None
         return count if isinstance(count, int) else None

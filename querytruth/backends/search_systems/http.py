@@ -44,7 +44,7 @@ class HttpSearchOptions(SearchSystemOptions):
 
 
 def load(options: HttpSearchOptions) -> HttpSearch:
-    """Returns the system; it opens no connection. Raises UserError for a bad address, template or expression."""
+    """Return the system; it opens no connection. Raises UserError for a bad address, template or expression."""
     return HttpSearch(options)
 
 
@@ -67,24 +67,24 @@ class HttpSearch:
 
     @property
     def identity(self) -> ModelIdentity:
-        """The request and how its answer is read."""
+        """Return the request and how its answer is read."""
         fields = {"url", "method", "headers", "query", "body", "results", "id", "score"}
         fields |= {"image_part"} if self.options.image_part is not None else set()
         return ModelIdentity("http", "", self.options.model_dump(mode="json", include=fields))
 
     def search(self, text: str, k: int) -> list[SearchHit]:
-        """Returns the hits in the answer's order. Raises SearchFailure."""
+        """Return the hits in the answer's order. Raises SearchFailure."""
         answer = self.read_answer(text, k)
         return read_hits(answer, self._results, self._id, self._score)[:k]
 
     def search_image(self, image: bytes, k: int) -> list[SearchHit]:
-        """Returns the hits of an image in the answer's order. Raises SearchFailure."""
+        """Return the hits of an image in the answer's order. Raises SearchFailure."""
         file = None if self.options.image_part is None else (self.options.image_part, image)
         answer = self.read_answer("", k, base64.b64encode(image).decode(), file)
         return read_hits(answer, self._results, self._id, self._score)[:k]
 
     def explain_paths(self, text: str, *, has_id: bool, has_score: bool) -> list[str]:
-        """Asks once more and returns a line for each of `id` and `score` that found nothing: where the first entry has
+        """Ask once more and returns a line for each of `id` and `score` that found nothing: where the first entry has
         texts, or numbers. Nothing for a search by images. Raises SearchFailure."""
         if self.takes_images or (has_id and has_score):
             return []
@@ -101,14 +101,14 @@ class HttpSearch:
         return lines
 
     def count_items(self) -> int | None:
-        """Returns what `count` finds in an answer; None for a search by images, which would need one."""
+        """Return what `count` finds in an answer; None for a search by images, which would need one."""
         if self._count is None or self.takes_images:
             return None
         found = self._count.search(self.read_answer("a", 1))
         return found if isinstance(found, int) else None
 
     def read_answer(self, text: str, k: int, image: str = "", file: tuple[str, bytes] | None = None) -> Any:
-        """Returns the JSON answer as it is. Raises SearchFailure."""
+        """Return the JSON answer as it is. Raises SearchFailure."""
         options = self.options
         url = options.url.replace("{query}", quote(text, safe="")).replace("{k}", str(k))
         if options.query:
@@ -119,7 +119,7 @@ class HttpSearch:
 
 
 def _check_query(options: HttpSearchOptions) -> bool:
-    """Whether images are the queries. Raises UserError for a file that sends no query, or both."""
+    """Return whether images are the queries. Raises UserError for a file that sends no query, or both."""
     sends_text = "{query}" in str([options.url, options.query, options.body])
     sends_image = "{image}" in str(options.body) or options.image_part is not None
     if sends_text == sends_image:
@@ -134,7 +134,7 @@ def _check_query(options: HttpSearchOptions) -> bool:
 
 
 def _fill_image(value: Any, image: str) -> Any:
-    """Returns a JSON value with base64 in place of `{image}`."""
+    """Return a JSON value with base64 in place of `{image}`."""
     if isinstance(value, dict):
         return {name: _fill_image(inner, image) for name, inner in value.items()}
     if isinstance(value, list):
@@ -143,7 +143,7 @@ def _fill_image(value: Any, image: str) -> Any:
 
 
 def fill_template(value: Any, text: str, k: int) -> Any:
-    """Returns a JSON value with `{query}` and `{k}` filled in; a text that is `{k}` alone becomes a number."""
+    """Return a JSON value with `{query}` and `{k}` filled in; a text that is `{k}` alone becomes a number."""
     if isinstance(value, dict):
         return {name: fill_template(inner, text, k) for name, inner in value.items()}
     if isinstance(value, list):
@@ -156,7 +156,7 @@ def fill_template(value: Any, text: str, k: int) -> Any:
 
 
 def read_hits(answer: Any, results: Any, id_: Any, score: Any) -> list[SearchHit]:
-    """Returns the hits of an answer by compiled expressions. An entry without an id has the id "". Raises
+    """Return the hits of an answer by compiled expressions. An entry without an id has the id "". Raises
     SearchFailure where there is no list of results."""
     try:
         found = results.search(answer)
@@ -170,7 +170,7 @@ def read_hits(answer: Any, results: Any, id_: Any, score: Any) -> list[SearchHit
 
 
 def find_lists(answer: Any, path: str = "", depth: int = 0) -> list[tuple[str, str]]:
-    """Returns the paths of lists of objects in a JSON answer as JMESPath, at most five, with the keys of the first
+    """Return the paths of lists of objects in a JSON answer as JMESPath, at most five, with the keys of the first
     object of each: what `results` and `id` could name."""
     found: list[tuple[str, str]] = []
     if isinstance(answer, list) and answer and isinstance(answer[0], dict):
@@ -183,7 +183,7 @@ def find_lists(answer: Any, path: str = "", depth: int = 0) -> list[tuple[str, s
 
 
 def find_values(entry: Any, kinds: tuple[type, ...], path: str = "", depth: int = 0) -> list[tuple[str, Any]]:
-    """Returns the paths of values of some types in an entry as JMESPath, at most eight, with the values."""
+    """Return the paths of values of some types in an entry as JMESPath, at most eight, with the values."""
     if isinstance(entry, kinds) and not isinstance(entry, bool):
         return [(path or "@", entry)]
     found: list[tuple[str, Any]] = []
@@ -199,7 +199,7 @@ def _read_id(value: Any) -> str:
 
 
 def _read_score(value: Any) -> float:
-    """The number, which may be written as a text ("0.42"); NaN for anything else, which the run counts."""
+    """Return the number, which may be written as a text ("0.42"); NaN for anything else, which the run counts."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
     try:

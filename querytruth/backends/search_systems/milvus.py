@@ -30,7 +30,7 @@ class MilvusOptions(VectorIndexOptions):
 
 
 def load(options: MilvusOptions) -> MilvusIndex:
-    """Returns the system. Raises UserError for a bad address, ModuleNotFoundError without pymilvus."""
+    """Return the system. Raises UserError for a bad address, ModuleNotFoundError without pymilvus."""
     if "://" in options.uri:
         check_service_url(options.uri)
     import pymilvus  # noqa: F401 - missing is an error before the first query
@@ -48,12 +48,12 @@ class MilvusIndex:
 
     @property
     def identity(self) -> ModelIdentity:
-        """The collection and the embedder."""
+        """Return the collection and the embedder."""
         fields = {"uri", "collection", "id_field", "vector_field", "is_distance", "embedder"}
         return ModelIdentity("milvus", "", self.options.model_dump(mode="json", include=fields))
 
     def search(self, text: str, k: int) -> list[SearchHit]:
-        """Returns the nearest entities. Raises SearchFailure."""
+        """Return the nearest entities. Raises SearchFailure."""
         options = self.options
         (found,) = self._call(
             "search",
@@ -68,7 +68,7 @@ class MilvusIndex:
         return [SearchHit(str(hit["entity"].get(options.id_field, "")), sign * float(hit["distance"])) for hit in found]
 
     def count_items(self) -> int | None:
-        """Returns the number of entities."""
+        """Return the number of entities."""
         found = self._call("get_collection_stats", collection_name=self.options.collection)
         return int(found["row_count"])
 

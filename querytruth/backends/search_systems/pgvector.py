@@ -48,7 +48,7 @@ class PgvectorOptions(SearchSystemOptions):
 
 
 def load(options: PgvectorOptions) -> PgvectorIndex:
-    """Returns the system. Raises ModuleNotFoundError without psycopg."""
+    """Return the system. Raises ModuleNotFoundError without psycopg."""
     import psycopg  # noqa: F401 - missing is an error before the first query
 
     return PgvectorIndex(options)
@@ -64,7 +64,7 @@ class PgvectorIndex:
 
     @property
     def identity(self) -> ModelIdentity:
-        """The statement and the embedder; not the connection."""
+        """Return the statement and the embedder; not the connection."""
         return ModelIdentity("pgvector", "", {"sql": self._statement, "embedder": self.options.embedder})
 
     @property
@@ -76,7 +76,7 @@ class PgvectorIndex:
         return f"SELECT {options.id_column}, -({distance}) FROM {options.table} ORDER BY {distance} LIMIT %(k)s"
 
     def search(self, text: str, k: int) -> list[SearchHit]:
-        """Returns the rows in the statement's order. Raises SearchFailure."""
+        """Return the rows in the statement's order. Raises SearchFailure."""
         values: dict[str, Any] = {"query": text, "k": k}
         if self._encoder is not None:
             values["vector"] = "[" + ",".join(map(repr, self._encoder.encode(text).astype(float).tolist())) + "]"
@@ -84,7 +84,7 @@ class PgvectorIndex:
         return [SearchHit("" if row[0] is None else str(row[0]), _read_score(row)) for row in rows[:k]]
 
     def count_items(self) -> int | None:
-        """Returns the number of rows; None for a statement in SQL."""
+        """Return the number of rows; None for a statement in SQL."""
         if self.options.table is None:
             return None
         return int(self._execute(f"SELECT count(*) FROM {self.options.table}", None)[0][0])

@@ -38,7 +38,7 @@ class QdrantOptions(VectorIndexOptions):
 
 
 def load(options: QdrantOptions) -> QdrantIndex:
-    """Returns the system. Raises UserError for a bad address, ModuleNotFoundError without qdrant-client."""
+    """Return the system. Raises UserError for a bad address, ModuleNotFoundError without qdrant-client."""
     if options.url is not None:
         check_service_url(options.url)
     import qdrant_client  # noqa: F401 - missing is an error before the first query
@@ -57,12 +57,12 @@ class QdrantIndex:
 
     @property
     def identity(self) -> ModelIdentity:
-        """The collection and the embedder."""
+        """Return the collection and the embedder."""
         fields = {"collection", "url", "path", "vector", "id_field", "embedder"}
         return ModelIdentity("qdrant", "", self.options.model_dump(mode="json", include=fields))
 
     def search(self, text: str, k: int) -> list[SearchHit]:
-        """Returns the nearest points. Raises SearchFailure."""
+        """Return the nearest points. Raises SearchFailure."""
         options = self.options
         found = self._call(
             "query_points",
@@ -75,7 +75,7 @@ class QdrantIndex:
         return [SearchHit(_find_id(point, options.id_field), float(point.score)) for point in found.points]
 
     def count_items(self) -> int | None:
-        """Returns the number of points."""
+        """Return the number of points."""
         return int(self._call("count", collection_name=self.options.collection).count)
 
     def _call(self, name: str, **arguments: Any) -> Any:

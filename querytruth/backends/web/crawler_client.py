@@ -86,7 +86,7 @@ class CrawlerClient:
         self._running: set[asyncio.Task[Any]] = set()
 
     def fetch_with_retries(self, request: WebRequest, ends: float | None = None) -> tuple[FetchResult, bytes]:
-        """Fetches with retries until `ends`, or within the seconds of a fetch. Returns the result and the body, empty
+        """Fetch with retries until `ends`, or within the seconds of a fetch. Returns the result and the body, empty
         for a failure."""
         ends = time.monotonic() + self.limits.seconds if ends is None else ends
         started = self.start(self._retry_fetch(request, ends))
@@ -99,17 +99,17 @@ class CrawlerClient:
             raise
 
     def start(self, work: Work[T]) -> "concurrent.futures.Future[T]":
-        """Starts a coroutine in the event loop, where `stop` cancels it."""
+        """Start a coroutine in the event loop, where `stop` cancels it."""
         return asyncio.run_coroutine_threadsafe(self._note(work), event_loop(os.getpid()))
 
     def stop(self) -> None:
-        """Ends all running fetches and closes the connections."""
+        """End all running fetches and closes the connections."""
         if not self.stopped.is_set():
             self.stopped.set()
             asyncio.run_coroutine_threadsafe(self._end(), event_loop(os.getpid())).result()
 
     async def try_fetch(self, request: WebRequest, out: BinaryIO, ends: float) -> FetchResult:
-        """Makes one try in the event loop until `ends` (monotonic clock); `out` is emptied and gets the decompressed
+        """Make one try in the event loop until `ends` (monotonic clock); `out` is emptied and gets the decompressed
         body. Raises StoreWriteError where `out` cannot be written."""
         try:
             async with asyncio.timeout_at(ends):
@@ -122,7 +122,7 @@ class CrawlerClient:
             return FailedFetch("deadline", "transient", "the time was over, turns with the host included")
 
     def retry_delay(self, answer: FetchResult, attempt: int, ends: float) -> float | None:
-        """Returns the seconds before the next try; None where there is none."""
+        """Return the seconds before the next try; None where there is none."""
         if isinstance(answer, FetchedResource) or answer.retry_in is None or attempt >= self.limits.tries:
             return None
         pause = max(answer.retry_in, self.limits.pause * 2.0 ** (attempt - 1))
@@ -306,12 +306,12 @@ def _find_robots(store: PageStore, request: WebRequest) -> tuple[FetchResult, by
 
 
 def _plain_text(header: str, errors: str) -> str:
-    """Returns a header's value without the marks of bytes that are not UTF-8."""
+    """Return a header's value without the marks of bytes that are not UTF-8."""
     return header.encode("utf-8", "surrogateescape").decode("utf-8", errors)
 
 
 def _classify_error(error: Exception) -> RefusedFetch:
-    """Returns the failure of an error; only a failed connection is worth another try at once."""
+    """Return the failure of an error; only a failed connection is worth another try at once."""
     cause = error.__cause__ or error
     if isinstance(cause, ssl.SSLError):
         return RefusedFetch("tls_error", "transient", getattr(cause, "verify_message", "") or str(cause.reason))
@@ -326,7 +326,7 @@ def _classify_error(error: Exception) -> RefusedFetch:
 
 @cache
 def event_loop(process: int) -> asyncio.AbstractEventLoop:
-    """Returns the event loop of all clients in this process (a forked one needs its own)."""
+    """Return the event loop of all clients in this process (a forked one needs its own)."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="web", daemon=True).start()
     return loop

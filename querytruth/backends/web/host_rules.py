@@ -38,7 +38,7 @@ class RobotRules:
     delay: float = 0.0
 
     def is_allowed(self, target: str) -> bool:
-        """Returns whether a path with its query may be fetched: the longest matching pattern decides; of equal length
+        """Return whether a path with its query may be fetched: the longest matching pattern decides; of equal length
         an allowing one."""
         wanted = _plain(target)
         fitting = [(len(pattern), allows) for pattern, allows in self.patterns if _fits(pattern, wanted)]
@@ -46,7 +46,7 @@ class RobotRules:
 
 
 def parse_robots(text: str) -> RobotRules:
-    """Returns the rules for our agent: of all groups that name it, else of the groups for `*`, else none."""
+    """Return the rules for our agent: of all groups that name it, else of the groups for `*`, else none."""
     groups: dict[str, list[tuple[str, str]]] = {}
     named: set[str] = set()
     in_rules = False
@@ -70,7 +70,7 @@ def parse_robots(text: str) -> RobotRules:
 
 
 def find_forbidding_directive(values: Iterable[str]) -> str:
-    """Returns the directive of X-Robots-Tag headers that forbids storing the response; empty where none does."""
+    """Return the directive of X-Robots-Tag headers that forbids storing the response; empty where none does."""
     for value in values:
         is_for_us = True
         for part in value.split(","):
@@ -88,13 +88,13 @@ def _seconds(value: str) -> float:
 
 
 def _plain(text: str) -> str:
-    """Normalizes percent-encoding: only characters that need it are encoded."""
+    """Normalize percent-encoding: only characters that need it are encoded."""
     escaped = _ESCAPE.sub(lambda match: _UNRESERVED.get(match[1].upper(), f"%{match[1].upper()}"), text)
     return quote(escaped, safe="/%?=&*$:@!,;+'()")
 
 
 def _fits(pattern: str, target: str) -> bool:
-    """Returns whether the pattern matches the beginning of the target: * is any text, a final $ is the end. The time
+    """Return whether the pattern matches the beginning of the target: * is any text, a final $ is the end. The time
     grows with the target's length only."""
     anchored = pattern.endswith("$")
     first, *rest = pattern.removesuffix("$").split("*")
@@ -126,7 +126,7 @@ class Host:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Waits for a slot. Raises RefusedFetch where the host was given up."""
+        """Wait for a slot. Raises RefusedFetch where the host was given up."""
         async with self._slots:
             await self.wait_until_open()
             if self._given_up:
@@ -135,25 +135,25 @@ class Host:
             yield
 
     async def wait_until_open(self) -> None:
-        """Waits until the host accepts the next request, or is given up."""
+        """Wait until the host accepts the next request, or is given up."""
         while not self._given_up and (wait := self._opens_at - time.monotonic()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._is_given_up.wait()
 
     def record_answer(self) -> None:
-        """Records an answer other than 429 or 503."""
+        """Record an answer other than 429 or 503."""
         self._has_answered, self._unreachable, self._refuses_since = True, 0, None
         self._refused.clear()
 
     def record_unreachable(self, failed: FailedFetch) -> None:
-        """Records a failed connection."""
+        """Record a failed connection."""
         self._unreachable += 1
         if not self._has_answered and self._unreachable >= _DEAD_AFTER:
             self._give_up(failed)
 
     def record_refusal(self, url: str, failed: FailedFetch, pause: float) -> None:
-        """Records a 429 or 503. After several refused addresses the host is paused for `pause` seconds, and after
+        """Record a 429 or 503. After several refused addresses the host is paused for `pause` seconds, and after
         minutes of refusals it is given up."""
         now = time.monotonic()
         self._refused.add(url)
@@ -170,7 +170,7 @@ class Host:
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Returns the seconds that the server asks to wait, 0 to 60, given as a number or a date; 0 if not valid."""
+    """Return the seconds that the server asks to wait, 0 to 60, given as a number or a date; 0 if not valid."""
     value = headers.get("retry-after", "").strip()
     try:
         if re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,9})?", value):

@@ -56,7 +56,7 @@ class FetchedImage:
 
 
 def decode_images(paths: Sequence[Path]) -> list[ScannedImage]:
-    """Returns the facts of each file, or the reason why it cannot be used."""
+    """Return the facts of each file, or the reason why it cannot be used."""
     if not paths:
         return []
     with _decoding:
@@ -67,13 +67,13 @@ def decode_images(paths: Sequence[Path]) -> list[ScannedImage]:
 
 
 def image_facts_as_json(image: ScannedImage) -> dict[str, Any]:
-    """Returns the facts as plain JSON data."""
+    """Return the facts as plain JSON data."""
     facts = {name: getattr(image, name) for name in _FACT_FIELDS}
     return facts | {name: facts[name].hex() for name in _BINARY_FIELDS if facts[name] is not None}
 
 
 def read_local_image(path: Path) -> FetchedImage:
-    """Returns the image of a local file."""
+    """Return the image of a local file."""
     [image] = decode_images([path])
     if image.reason:
         return FetchedImage("", image.reason, "final", image.detail or "", str(path))
@@ -82,7 +82,7 @@ def read_local_image(path: Path) -> FetchedImage:
 
 
 def fetched_image_of(store: PageStore, one: StoredFetch, facts: dict[str, Any]) -> FetchedImage:
-    """Returns the image of a stored fetch, `facts` as from image_facts_as_json, or why it failed."""
+    """Return the image of a stored fetch, `facts` as from image_facts_as_json, or why it failed."""
     if one.outcome != "kept":
         return FetchedImage(one.url, one.reason, one.outcome, one.detail, fetched_at=one.fetched_at)
     place = str(store.body_path(one.sha256))
@@ -116,7 +116,7 @@ class ImageFetchPool:
         self._results: queue.SimpleQueue[tuple[str, FetchedImage] | BaseException | None] = queue.SimpleQueue()
 
     def run(self, requests: Sequence[WebRequest]) -> Iterator[tuple[str, FetchedImage]]:
-        """Yields key and image of every request as they arrive. Raises StoreWriteError where the disk is full. All
+        """Yield key and image of every request as they arrive. Raises StoreWriteError where the disk is full. All
         fetches end at once when the caller stops iterating."""
         self._web.start(self._run(requests)).add_done_callback(lambda _run: self._results.put(None))
         result: tuple[str, FetchedImage] | BaseException | None = None
@@ -178,7 +178,7 @@ class ImageFetchPool:
         self._group.create_task(self._try_again(host, job, pause))
 
     async def _try_again(self, host: str, job: FetchJob, pause: float) -> None:
-        """Puts a job back, before the other jobs of its host, after a pause in seconds."""
+        """Put a job back, before the other jobs of its host, after a pause in seconds."""
         await asyncio.sleep(pause)
         self._jobs[host].appendleft(job)
         self._start_worker(host)
@@ -193,7 +193,7 @@ class ImageFetchPool:
                 self._to_store.task_done()
 
     def _keep(self, batch: Sequence[FetchToStore]) -> None:
-        """Decodes, stores and closes the files."""
+        """Decode, stores and closes the files."""
         try:
             for result in self._decode_and_save(batch):
                 self._results.put(result)
@@ -216,7 +216,7 @@ class ImageFetchPool:
 
 
 def _arrival(fetched: FetchToStore, image: ScannedImage | None) -> FetchToStore:
-    """Returns the fetch to store: only a readable image has a body."""
+    """Return the fetch to store: only a readable image has a body."""
     if image is not None and not image.reason:
         return fetched._replace(image_facts=(READER_VERSION, image_facts_as_json(image)))
     if image is None:

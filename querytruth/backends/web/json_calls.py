@@ -44,7 +44,7 @@ class JsonService:
         return Redaction(parts)
 
     def call(self, method: str, url: str, body: Any = None, file: tuple[str, bytes] | None = None) -> Any:
-        """Returns the JSON of one answer. `file`: the name and the bytes of an image that is sent as a part of a form,
+        """Return the JSON of one answer. `file`: the name and the bytes of an image that is sent as a part of a form,
         beside the texts of `body`. Raises SearchFailure."""
         headers = {"Accept": "application/json", "User-Agent": "querytruth", **self._given, **self._secrets}
         data = b""
@@ -82,7 +82,7 @@ class JsonService:
             raise SearchFailure("not_json", self._excerpt(answer.body), 0.0) from None
 
     def _redact(self, value: Any) -> Any:
-        """Returns a JSON value without the keys that were sent: a service may give them back as ids."""
+        """Return a JSON value without the keys that were sent: a service may give them back as ids."""
         if isinstance(value, dict):
             return {self._redaction(key): self._redact(inner) for key, inner in value.items()}
         if isinstance(value, list):
@@ -94,7 +94,7 @@ class JsonService:
 
 
 def _find_redirect(method: str, url: str, answer: HttpResponse) -> str | None:
-    """Returns the address of the same origin at which the same request is to be made; None for any other answer. The
+    """Return the address of the same origin at which the same request is to be made; None for any other answer. The
     other origins get no key, and the other codes (of a POST) would not send the query again."""
     kept = {307, 308} if method == "POST" else {301, 302, 303, 307, 308}
     if answer.status not in kept or not answer.headers.get("location"):
@@ -104,14 +104,14 @@ def _find_redirect(method: str, url: str, answer: HttpResponse) -> str | None:
 
 
 def refuse_secret_names(option: str, names: Iterable[str]) -> None:
-    """Raises UserError for the name of a header or parameter that holds a key."""
+    """Raise UserError for the name of a header or parameter that holds a key."""
     if secret := next((name for name in names if _SECRET_NAME.fullmatch(name)), None):
         next_step = "name an environment variable under header_env"
         raise UserError(SEARCH_SYSTEMS.stage, f"{option}: {secret}", "would hold a key in a file", next_step)
 
 
 def check_service_url(url: str) -> None:
-    """Raises UserError for what is no http address, and for one that could hold a key."""
+    """Raise UserError for what is no http address, and for one that could hold a key."""
     if (parts := parse_address(url)) is None:
         raise UserError(SEARCH_SYSTEMS.stage, "url", "is no http address", "give one like http://host:8000/search")
     if "@" in parts.netloc or any(_SECRET_NAME.fullmatch(name) for name, _ in parse_qsl(parts.query)):

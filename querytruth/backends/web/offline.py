@@ -14,13 +14,13 @@ _EVENTS = ("socket.connect", "socket.getaddrinfo", "socket.sendto")
 
 
 def is_offline() -> bool:
-    """Whether connections are forbidden now."""
+    """Return whether connections are forbidden now."""
     return bool(_ALLOWED_SETS)
 
 
 @contextmanager
 def forbid_connections(allowed_hosts: Iterable[str] = ()) -> Iterator[None]:
-    """Forbids connections and look-ups of names in all threads while the block runs, except to these hosts; they fail
+    """Forbid connections and look-ups of names in all threads while the block runs, except to these hosts; they fail
     with PermissionError. Sockets of the file system stay usable, and so does a database library that opens its own
     connections: replies are read where they are stored."""
     hosts = [host for host in allowed_hosts if host]
@@ -37,7 +37,7 @@ def forbid_connections(allowed_hosts: Iterable[str] = ()) -> Iterator[None]:
 
 @cache
 def _install_hook() -> None:
-    """Installs the check once and for good: an audit hook cannot be removed. It sees all libraries that use Python's
+    """Install the check once and for good: an audit hook cannot be removed. It sees all libraries that use Python's
     sockets."""
     sys.addaudithook(_check_event)
 
@@ -64,7 +64,7 @@ def _look_up(host: str) -> list[Any]:
 
 
 def _set_hub_offline(value: str | None) -> str | None:
-    """Sets what the hub's library reads, for this process and those that it starts. Returns the value before."""
+    """Set what the hub's library reads, for this process and those that it starts. Returns the value before."""
     before = os.environ.get("HF_HUB_OFFLINE")
     if value is None:
         os.environ.pop("HF_HUB_OFFLINE", None)

@@ -36,7 +36,7 @@ FetchOutcome = Literal["kept", "final", "transient", "blocked"]
 
 @contextmanager
 def translate_write_errors() -> Iterator[None]:
-    """Raises StoreWriteError with the system's message for a full disk or a read-only folder."""
+    """Raise StoreWriteError with the system's message for a full disk or a read-only folder."""
     try:
         yield
     except UserError as error:
@@ -65,7 +65,7 @@ class StoredFetch:
 
     @property
     def result(self) -> FetchResult:
-        """The result of the fetch."""
+        """Return the result of the fetch."""
         if self.outcome == "kept":
             return FetchedResource(self.final_url, self.status, self.headers, self.sha256, self.size)
         return FailedFetch(self.reason, self.outcome, self.detail)
@@ -80,7 +80,7 @@ class IncomingBody:
     is_stored: bool = False
 
     def close(self) -> None:
-        """Closes the file; must be called in any case."""
+        """Close the file; must be called in any case."""
         self.file.close()
         if not self.is_stored:
             self.path.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ class FetchToStore(NamedTuple):
 
 
 def make_stored_fetch(request: WebRequest, result: FetchResult) -> StoredFetch:
-    """Returns the row of a fetch that ended now."""
+    """Return the row of a fetch that ended now."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     request_fields = (request.key, request.kind, request.url, request.referer)
     if isinstance(result, FailedFetch):
@@ -117,7 +117,7 @@ class PageStore:
         self._rows = DatabaseObjects(self.folder / "fetches.sqlite", "fetch")
 
     def find(self, requests: Sequence[WebRequest]) -> dict[str, StoredFetch]:
-        """Returns the stored fetches by key, without those whose body is missing or changed."""
+        """Return the stored fetches by key, without those whose body is missing or changed."""
         keys = list({request.key for request in requests})
         rows = self._read([f"{kind}/{key}" for key in keys for kind in ("kept", "failed")])
         found = (rows.get(f"kept/{key}") or rows.get(f"failed/{key}") for key in keys)
@@ -125,7 +125,7 @@ class PageStore:
         return {one.key: one for one in fetches if one.outcome != "kept" or self._is_whole(one)}
 
     def save(self, request: WebRequest, result: FetchResult, body: bytes = b"") -> StoredFetch:
-        """Stores a fetch, and the body of a successful one; both are on disk when the call returns. Raises
+        """Store a fetch, and the body of a successful one; both are on disk when the call returns. Raises
         StoreWriteError."""
         if isinstance(result, FailedFetch):
             return self.save_all([FetchToStore(request, result)])[0]
@@ -138,7 +138,7 @@ class PageStore:
             incoming.close()
 
     def save_all(self, arrivals: Sequence[FetchToStore]) -> list[StoredFetch]:
-        """Stores several, as `save` does. A fetch that was stopped is returned, but not stored."""
+        """Store several, as `save` does. A fetch that was stopped is returned, but not stored."""
         kept = [make_stored_fetch(arrival.request, arrival.result) for arrival in arrivals]
         rows: dict[str, bytes] = {}
         changed_folders: set[Path] = set()
@@ -159,32 +159,32 @@ class PageStore:
         return kept
 
     def body_path(self, sha256: str) -> Path:
-        """Returns the path of the body with that digest, which may be missing."""
+        """Return the path of the body with that digest, which may be missing."""
         return self.folder / "bodies" / sha256[:2] / sha256
 
     def read_body(self, sha256: str) -> bytes:
-        """Returns the bytes of a body. Raises OSError where it is missing."""
+        """Return the bytes of a body. Raises OSError where it is missing."""
         return self.body_path(sha256).read_bytes()
 
     def open_incoming_body(self) -> IncomingBody:
-        """Returns a new file for a body, which the caller closes. Raises StoreWriteError."""
+        """Return a new file for a body, which the caller closes. Raises StoreWriteError."""
         with translate_write_errors():
             make_durable_folder(self._incoming)
             path = self._incoming / secrets.token_hex(8)
             return IncomingBody(path, path.open("x+b"))
 
     def read_image_facts(self, digests: Iterable[str], reader: str) -> dict[str, dict[str, Any]]:
-        """Returns the image facts of bodies by digest; `reader` names the reader's version."""
+        """Return the image facts of bodies by digest; `reader` names the reader's version."""
         rows = self._read([f"facts/{reader}/{sha256}" for sha256 in sorted(set(digests))])
         return {name.rpartition("/")[2]: facts for name, facts in rows.items()}
 
     def save_image_facts(self, sha256: str, reader: str, facts: dict[str, Any]) -> None:
-        """Stores the image facts of a body. Raises StoreWriteError."""
+        """Store the image facts of a body. Raises StoreWriteError."""
         with translate_write_errors():
             self._rows.put({f"facts/{reader}/{sha256}": _as_json(facts)})
 
     def close(self) -> None:
-        """Closes the database; the store may be used again."""
+        """Close the database; the store may be used again."""
         self._rows.close()
 
     def _read(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -192,7 +192,7 @@ class PageStore:
             return {name: json.loads(one.data) for name, one in self._rows.read(names, _MAX_ROW_BYTES).items()}
 
     def _keep_body(self, body: IncomingBody, sha256: str) -> Path:
-        """Stores the bytes of a body, and returns the folder that must be synced."""
+        """Store the bytes of a body, and returns the folder that must be synced."""
         target = self.body_path(sha256)
         body.file.flush()
         os.fsync(body.file.fileno())
@@ -212,7 +212,7 @@ class PageStore:
 
 
 def fetches_digest(fetches: Iterable[StoredFetch]) -> str:
-    """Returns the digest of fetches in any order: keys, outcomes, reasons and bodies, but no times."""
+    """Return the digest of fetches in any order: keys, outcomes, reasons and bodies, but no times."""
     lines = {f"{one.key} {one.outcome} {one.reason} {one.sha256}" for one in fetches}
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 

@@ -59,7 +59,7 @@ _MAX_HEADERS = 100
 
 
 def is_public(address: Address) -> bool:
-    """Returns whether it is the address of one machine on the public internet; an embedded IPv4 address decides."""
+    """Return whether it is the address of one machine on the public internet; an embedded IPv4 address decides."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_4)
     if address in _MAPPED or address in _NAT64:
@@ -74,7 +74,7 @@ def _last_32_bits(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
 
 
 def look_up_with_system(host: str, port: int) -> list[str]:
-    """Returns the addresses from the system's resolver, in its order. Raises OSError where there are none."""
+    """Return the addresses from the system's resolver, in its order. Raises OSError where there are none."""
     entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
@@ -125,7 +125,7 @@ class AddressResolver(AbstractResolver):
         self._known: dict[tuple[str, int], tuple[float, list[Address]]] = {}
 
     async def resolve(self, host: str, port: int = 0, family: int = socket.AF_UNSPEC) -> list[ResolveResult]:
-        """Returns the host's public addresses, for aiohttp; raises as `resolve_public`."""
+        """Return the host's public addresses, for aiohttp; raises as `resolve_public`."""
         return [
             ResolveResult(
                 hostname=host,
@@ -139,7 +139,7 @@ class AddressResolver(AbstractResolver):
         ]
 
     async def resolve_public(self, host: str, port: int) -> list[Address]:
-        """Returns the host's public addresses. Raises RefusedFetch where there are none in time, with the reason
+        """Return the host's public addresses. Raises RefusedFetch where there are none in time, with the reason
         `no_such_host`, `lookup_timed_out` or `address_not_public`."""
         known = self._known.get((host, port))
         if known is None or known[0] < time.monotonic():
@@ -151,11 +151,11 @@ class AddressResolver(AbstractResolver):
         return allowed
 
     def is_allowed(self, address: Address) -> bool:
-        """Returns whether an address may be dialled."""
+        """Return whether an address may be dialled."""
         return is_public(address) or any(address in network for network in self._networks)
 
     def open_socket(self, dialled: aiohttp.AddrInfoType) -> socket.socket:
-        """Returns a socket for an address that is dialled next. The last word: numeric hosts are not looked up. Raises
+        """Return a socket for an address that is dialled next. The last word: numeric hosts are not looked up. Raises
         RefusedFetch."""
         family, kind, protocol, _, (address, *_) = dialled
         if not self.is_allowed(ipaddress.ip_address(address)):
@@ -163,7 +163,7 @@ class AddressResolver(AbstractResolver):
         return socket.socket(family, kind, protocol)
 
     async def close(self) -> None:
-        """Does nothing: no look-up is waited for."""
+        """Do nothing: no look-up is waited for."""
 
 
 class _HeadFirst(asyncio.Protocol):
@@ -178,20 +178,20 @@ class _HeadFirst(asyncio.Protocol):
         self.pause_writing, self.resume_writing = inner.pause_writing, inner.resume_writing  # type: ignore[method-assign]
 
     def expect_answer(self) -> None:
-        """Begins with the next answer."""
+        """Begin with the next answer."""
         self._has_head, self._content, self._tail, self.is_idle = False, None, b"", False
 
     def end_answer(self) -> None:
-        """Notes that the answer is over."""
+        """Note that the answer is over."""
         self._content, self.is_idle = None, True
 
     def watch(self, content: aiohttp.StreamReader) -> None:
-        """Ends this body when something else than HTTP comes, or came already."""
+        """End this body when something else than HTTP comes, or came already."""
         self._content = content
         self._end_broken_body()
 
     def data_received(self, data: bytes) -> None:
-        """Hands over received bytes."""
+        """Hand over received bytes."""
         if not self._has_head:
             place = (self._tail + data).find(b"\r\n\r\n")
             if place < 0:
@@ -225,7 +225,7 @@ class PinnedConnector(aiohttp.TCPConnector):
         self._ways: dict[_Protocol, _HeadFirst] = {}  # by aiohttp's protocol, in order of use
 
     async def connect(self, req: aiohttp.ClientRequest, traces: Any, timeout: aiohttp.ClientTimeout) -> Connection:
-        """Returns a new connection, or an idle one without unread bytes, which would be of another answer."""
+        """Return a new connection, or an idle one without unread bytes, which would be of another answer."""
         while True:
             connection = await super().connect(req, traces, timeout)
             protocol, transport = connection.protocol, connection.transport
@@ -244,7 +244,7 @@ class PinnedConnector(aiohttp.TCPConnector):
             return connection
 
     def watch(self, response: aiohttp.ClientResponse) -> None:
-        """Ends the body of an answer when it stops being HTTP; to be called before it is read."""
+        """End the body of an answer when it stops being HTTP; to be called before it is read."""
         if response.connection is not None and response.connection.protocol is not None:
             self._ways[response.connection.protocol].watch(response.content)
 
@@ -263,14 +263,14 @@ def _has_unread_bytes(transport: asyncio.Transport) -> bool:
 
 
 def make_tls_context() -> ssl.SSLContext:
-    """Returns the settings of encrypted connections, with the certificates that are trusted; takes 50 ms."""
+    """Return the settings of encrypted connections, with the certificates that are trusted; takes 50 ms."""
     tls = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where())
     tls.set_alpn_protocols(["http/1.1"])
     return tls
 
 
 def open_session(connector: PinnedConnector, limits: WebLimits) -> aiohttp.ClientSession:
-    """Returns a session without cookies, proxies and passwords; to be called in the event loop."""
+    """Return a session without cookies, proxies and passwords; to be called in the event loop."""
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),

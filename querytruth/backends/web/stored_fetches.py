@@ -50,7 +50,7 @@ def fetch_images(
     wanted: Sequence[WantedImage],
     advance: OnImageFetched = lambda _image: None,
 ) -> list[FetchedImage]:
-    """Returns an image, or why there is none, per wanted one, in order. Without `web` stored fetches are replayed,
+    """Return an image, or why there is none, per wanted one, in order. Without `web` stored fetches are replayed,
     transient failures included. `advance` is called for every address or file that is done, in the caller's thread.
 
     Raises StoreWriteError where the disk is full. Ctrl-C ends running fetches; stored ones stay for the next run.
@@ -76,7 +76,7 @@ def _is_missing(fetched: FetchedImage | None) -> bool:
 def _each_once(
     store: PageStore, web: CrawlerClient | None, requests: Sequence[WebRequest], advance: OnImageFetched
 ) -> dict[str, FetchedImage]:
-    """Returns an image per key; an address that is wanted several times is fetched once."""
+    """Return an image per key; an address that is wanted several times is fetched once."""
     known = store.find(requests)
     facts_by_digest = store.read_image_facts((one.sha256 for one in known.values() if one.sha256), READER_VERSION)
     answers: dict[str, FetchedImage] = {}
@@ -96,7 +96,7 @@ def _each_once(
 
 
 def _is_outdated(one: StoredFetch, web: CrawlerClient) -> bool:
-    """Whether robots.txt forbade the fetch and is ignored now."""
+    """Return whether robots.txt forbade the fetch and is ignored now."""
     return one.reason in ROBOTS_REASONS and not web.respects_robots
 
 
@@ -125,7 +125,7 @@ class SearchPageFetcher:
     requests: list[WebRequest] = field(default_factory=list)
 
     def fetch(self, request: WebRequest, read: Callable[[bytes], T]) -> T:
-        """Returns what `read` parses from a page. Raises SearchError where there is none, or `read` cannot parse it; a
+        """Return what `read` parses from a page. Raises SearchError where there is none, or `read` cannot parse it; a
         stored page with such an error is fetched again where `web` is given."""
         self.requests.append(request)
         known = self.store.find([request]).get(request.key)
@@ -161,7 +161,7 @@ def search_queries(
     pages: SearchPageFetcher,
     advance: Callable[[int], None] = lambda _count: None,
 ) -> list[SearchResult | SearchError]:
-    """Returns for each query the first `wanted` results, or why there are none. Queries run one after the other. Raises
+    """Return for each query the first `wanted` results, or why there are none. Queries run one after the other. Raises
     UserError where the service blocks us, or does not answer several queries in a row (not without the web)."""
     answers: list[SearchResult | SearchError] = []
     failed_in_a_row = 0
@@ -182,7 +182,7 @@ def search_queries(
 
 
 def _normalize_urls(result: SearchResult) -> SearchResult:
-    """Returns the result with normalized addresses: the same address is the same text."""
+    """Return the result with normalized addresses: the same address is the same text."""
     return replace(result, candidates=tuple(replace(one, url=normalize_url(one.url)) for one in result.candidates))
 
 
@@ -191,7 +191,7 @@ def _search_stopped(search: ImageSearch, reason: str) -> UserError:
 
 
 def _raise_failure(result: FetchResult) -> None:
-    """Raises SearchError for a failed fetch."""
+    """Raise SearchError for a failed fetch."""
     if isinstance(result, FailedFetch) and result.reason in ROBOTS_REASONS:
         raise SearchError(result.reason, "blocked", f"{result.detail} does not want programs to ask")
     if isinstance(result, FailedFetch):

@@ -51,7 +51,7 @@ class BodyUnpacker:
         self._received, self._unpacked, self._is_first = 0, 0, True
 
     def unpack(self, packed: bytes) -> Iterator[bytes]:
-        """Yields what a piece of the body holds."""
+        """Yield what a piece of the body holds."""
         self._received += len(packed)
         if self._received > self._most:
             raise RefusedFetch("too_many_bytes", "final", f"more than {self._most} bytes")
@@ -76,13 +76,13 @@ class BodyUnpacker:
                 break
 
     def end(self) -> None:
-        """Checks that the body was whole."""
+        """Check that the body was whole."""
         if self._unpacking is not None and not self._unpacking.eof:
             raise RefusedFetch("bad_encoding", "transient", f"{self._encoding} body ends too early", retry_in=0.0)
 
 
 def parse_address(url: str) -> SplitResult | None:
-    """Returns the parts of an http address; None for any other text."""
+    """Return the parts of an http address; None for any other text."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -131,7 +131,7 @@ class _Watch:
             self._release()
 
     def follow(self, connected: socket.socket) -> None:
-        """Watches this connection by a handle of its own: TLS takes the socket over, and closing that must not end the
+        """Watch this connection by a handle of its own: TLS takes the socket over, and closing that must not end the
         watch, as the body may still be read."""
         with self._lock:
             self._release()
@@ -163,12 +163,12 @@ class _WatchedConnection(HTTPConnection):
     is_watched = False
 
     def _new_conn(self) -> socket.socket:
-        """Watches the connection before the handshake of TLS. urllib3 has no public place between the two."""
+        """Watch the connection before the handshake of TLS. urllib3 has no public place between the two."""
         self.is_watched = True
         return _watch_socket(super()._new_conn())
 
     def connect(self) -> None:
-        """Connects; where urllib3 does not call `_new_conn`, the watch begins after the handshake."""
+        """Connect; where urllib3 does not call `_new_conn`, the watch begins after the handshake."""
         super().connect()
         if not self.is_watched and isinstance(self.sock, socket.socket):
             _report_late_watch()
@@ -216,7 +216,7 @@ class _Adapter(HTTPAdapter):
 
 class _Session(requests.Session):
     def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Returns None: even with redirects off, requests reads such an answer without a limit."""
+        """Return None: even with redirects off, requests reads such an answer without a limit."""
         return None
 
 
@@ -236,7 +236,7 @@ class TimedHttp:
     def request(
         self, method: str, url: str, body: bytes, headers: Mapping[str, str], waits: tuple[float, float], ends: float
     ) -> HttpResponse:
-        """Returns the complete answer to one call. `waits`: most seconds for a connection, and between two pieces of
+        """Return the complete answer to one call. `waits`: most seconds for a connection, and between two pieces of
         the answer; `ends` is on the monotonic clock. Raises HttpCallError."""
         seconds = ends - time.monotonic()
         if seconds <= 0:
@@ -260,7 +260,7 @@ class TimedHttp:
         return answer
 
     def abort(self) -> None:
-        """Ends all running calls."""
+        """End all running calls."""
         for watch in list(self._watches):
             watch.expire()
 
@@ -305,7 +305,7 @@ def _decompress(data: bytes, encoding: str, limit: int) -> bytes:
 
 
 def _reason(error: Exception) -> str:
-    """Returns the code of an error; only `connection_failed` is worth another try at once."""
+    """Return the code of an error; only `connection_failed` is worth another try at once."""
     if isinstance(error, requests.exceptions.ProxyError):
         return "proxy_error"
     if isinstance(error, (requests.exceptions.SSLError, urllib3.exceptions.SSLError)):
@@ -322,7 +322,7 @@ def _reason(error: Exception) -> str:
 
 
 def _innermost(error: BaseException) -> str:
-    """Returns the type of the first cause (refused, reset, no such host); its text could hold the address."""
+    """Return the type of the first cause (refused, reset, no such host); its text could hold the address."""
     while True:
         causes = [getattr(error, "reason", None), *error.args, error.__cause__]
         following = next((cause for cause in causes if isinstance(cause, BaseException)), None)

@@ -64,13 +64,13 @@ class WebUrl:
 
     @property
     def normalized(self) -> str:
-        """The normalized address."""
+        """Return the normalized address."""
         return self.origin + self.target
 
 
 @lru_cache(maxsize=4096)  # a fetch parses its address four times
 def parse_url(text: str) -> WebUrl:
-    """Returns the parsed address without fragment and surrounding blanks. Raises BadUrl."""
+    """Return the parsed address without fragment and surrounding blanks. Raises BadUrl."""
     text = text.strip(" \t\r\n")
     if len(text) > _LONGEST:
         raise BadUrl("bad_url", f"{len(text)} characters")
@@ -88,7 +88,7 @@ def parse_url(text: str) -> WebUrl:
 
 
 def resolve_redirect(base: WebUrl, location: str) -> WebUrl:
-    """Returns the target of a redirect, parsed as strictly as any address. Raises BadUrl."""
+    """Return the target of a redirect, parsed as strictly as any address. Raises BadUrl."""
     try:
         target = urljoin(base.normalized, location)
     except ValueError as error:
@@ -97,7 +97,7 @@ def resolve_redirect(base: WebUrl, location: str) -> WebUrl:
 
 
 def normalize_url(url: str) -> str:
-    """Returns the normalized address; the text itself where it is not valid."""
+    """Return the normalized address; the text itself where it is not valid."""
     try:
         return parse_url(url).normalized
     except BadUrl:
@@ -105,7 +105,7 @@ def normalize_url(url: str) -> str:
 
 
 def parse_host(url: str) -> str:
-    """Returns the authority of an address; "" for what is none, such as the name of a local file."""
+    """Return the authority of an address; "" for what is none, such as the name of a local file."""
     try:
         return parse_url(url).authority
     except BadUrl:
@@ -155,7 +155,7 @@ def _ascii(written: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """Removes dot segments (RFC 3986, 5.2.4); encoded dots count as dots, as in every browser."""
+    """Remove dot segments (RFC 3986, 5.2.4); encoded dots count as dots, as in every browser."""
     resolved: list[str] = []
     parts = path.split("/")[1:]
     for number, part in enumerate(parts):
@@ -199,7 +199,7 @@ class WebRequest:
 
     @property
     def key(self) -> str:
-        """The key in the store: a digest of kind and normalized address."""
+        """Return the key in the store: a digest of kind and normalized address."""
         return hashlib.sha256(f"{self.kind} {normalize_url(self.url)}".encode("utf-8", "surrogatepass")).hexdigest()
 
 

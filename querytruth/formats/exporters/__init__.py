@@ -27,7 +27,7 @@ def export_set(
     facts: Collection[str] = (),
     private: bool = True,
 ) -> list[str]:
-    """Exports a set in the format into `out`, which must be new or empty, completely or not at all. Returns what the
+    """Export a set in the format into `out`, which must be new or empty, completely or not at all. Returns what the
     format leaves out, and how many places and names were. `facts`: "places", where images were taken, also as their
     files say it, and "names", queries that name people, places or texts of an album, go out where they are listed.
     `private`: without the other metadata of image files, folders of this machine, and addresses in evidence. Raises

@@ -14,7 +14,7 @@ LIMITS = FormatLimits(omissions=("images (the corpus names their paths)", lost_c
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Writes the three files. Scores include grades and judged zeros; the images themselves are not exported."""
+    """Write the three files. Scores include grades and judged zeros; the images themselves are not exported."""
     tables = stored.tables
     with (out / "corpus.jsonl").open("w", encoding="utf-8", newline="\n") as file:
         for image in iterate_rows(tables.images):

@@ -20,7 +20,7 @@ LIMITS = set_description.FormatLimits(
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Writes texts, images and ids. Texts keep several relevant images; grades and judged zeros are left out."""
+    """Write texts, images and ids. Texts keep several relevant images; grades and judged zeros are left out."""
     image_ids = sorted(stored.tables.images["image_id"])
     numbers = {image_id: number for number, image_id in enumerate(image_ids)}
     _write_numbers(out / "test_image_ids.tsv", "image_id", image_ids)

@@ -30,7 +30,7 @@ LIMITS = huggingface.LIMITS
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Writes the Parquet files and their description; leaves out the ledger only."""
+    """Write the Parquet files and their description; leaves out the ledger only."""
     huggingface.export(stored, out)
     files = {name: sorted((out / name).glob("*.parquet")) for name in huggingface.nonempty_tables(stored)}
     described = {
@@ -50,7 +50,7 @@ def export(stored: StoredSet, out: Path) -> None:
 
 
 def _describe_truth(manifest: Manifest) -> dict[str, Any]:
-    """Returns how the set was made and judged, what is certified of it, and what it is no good for."""
+    """Return how the set was made and judged, what is certified of it, and what it is no good for."""
     certificate = manifest["notes"].get("certificate")
     judges = [f"{judge}: {count:,} judgments" for judge, count in manifest["counts"].get("by_judge", {}).items()]
     files = ", ".join(one["file"] for one in manifest["inputs"])
@@ -72,7 +72,7 @@ def _describe_truth(manifest: Manifest) -> dict[str, Any]:
 
 
 def _files(out: Path, name: str, files: list[Path]) -> list[dict[str, Any]]:
-    """Describes the files of a table, and, where there are several, their file set."""
+    """Describe the files of a table, and, where there are several, their file set."""
     listed: list[dict[str, Any]] = []
     for path in files:
         sha256, size = file_sha256(path)

@@ -25,7 +25,7 @@ LIMITS = FormatLimits(needs_queries=False, omissions=NO_LEDGER)
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Writes all tables, and the images that are available; leaves out the ledger only."""
+    """Write all tables, and the images that are available; leaves out the ledger only."""
     places = write_images(stored, out)
     for name in EXPORTED_TABLES:
         frame = getattr(stored.tables, name)

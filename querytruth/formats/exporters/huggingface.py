@@ -27,7 +27,7 @@ LIMITS = FormatLimits(needs_queries=False, omissions=NO_LEDGER)
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Writes all tables, and the images that are available; leaves out the ledger only."""
+    """Write all tables, and the images that are available; leaves out the ledger only."""
     names = nonempty_tables(stored)
     for name in names:
         table = to_arrow(name, list_images_with_sizes(stored) if name == "images" else getattr(stored.tables, name))
@@ -42,12 +42,12 @@ def export(stored: StoredSet, out: Path) -> None:
 
 
 def nonempty_tables(stored: StoredSet) -> list[str]:
-    """Returns the names of the tables with rows: `datasets` fails on a file without any."""
+    """Return the names of the tables with rows: `datasets` fails on a file without any."""
     return [name for name in ("images", "queries", "qrels", "duplicates") if len(getattr(stored.tables, name))]
 
 
 def readme_configs(stored: StoredSet, names: Sequence[str]) -> list[dict[str, object]]:
-    """Returns the configs of a README; the first is the default.
+    """Return the configs of a README; the first is the default.
 
     The description is there for `datasets`, which caches a folder by its base name and its configs: without it, the
     next version, or another set in a folder of that name, would silently load as the previous one.

@@ -21,7 +21,7 @@ LIMITS = FormatLimits(changes_figures=CHANGED_BY_SINGLE_ANSWERS, omissions=NO_ME
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Writes the file, and the images that are available. `imgid` and `sentid` are consecutive numbers."""
+    """Write the file, and the images that are available. `imgid` and `sentid` are consecutive numbers."""
     queries_by_image = relevant_queries_by_image(stored)
     names, sizes = _write_images(stored, out), describe_sizes(stored)
     sentences = 0
@@ -36,7 +36,7 @@ def export(stored: StoredSet, out: Path) -> None:
 
 
 def _write_images(stored: StoredSet, out: Path) -> list[tuple[str, str]]:
-    """Copies the images to images/; returns (image id, file name) of every image."""
+    """Copy the images to images/; returns (image id, file name) of every image."""
     names = []
     if has_images(stored):
         (out / "images").mkdir()
@@ -64,5 +64,5 @@ def _entry(number: int, first: int, image_id: str, name: str, image_queries: lis
 
 
 def tokenize_caption(text: str) -> list[str]:
-    """Returns the words in lower case, without punctuation; Chinese by character."""
+    """Return the words in lower case, without punctuation; Chinese by character."""
     return _TOKEN.findall(text.lower())

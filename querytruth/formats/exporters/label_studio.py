@@ -29,7 +29,7 @@ LIMITS = FormatLimits(
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Writes interface, tasks and images; all judgments, also with grade 0, are predictions to confirm."""
+    """Write interface, tasks and images; all judgments, also with grade 0, are predictions to confirm."""
     places, sizes = write_images(stored, out), describe_sizes(stored)
     (out / "config.xml").write_text(_labelling_config(stored.manifest["grades"]), "utf-8", newline="\n")
     rows = iter(_judgments_with_texts(stored).itertuples(index=False))
@@ -41,7 +41,7 @@ def export(stored: StoredSet, out: Path) -> None:
 
 
 def _judgments_with_texts(stored: StoredSet) -> pd.DataFrame:
-    """Returns the judgments of the set's images as text columns, with the query's text, sorted."""
+    """Return the judgments of the set's images as text columns, with the query's text, sorted."""
     tables = stored.tables
     names = ["query_id", "image_id", "judged_by", "evidence"]
     qrels = tables.qrels[tables.qrels["image_id"].isin(tables.images["image_id"])]

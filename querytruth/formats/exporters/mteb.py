@@ -79,7 +79,7 @@ LIMITS = FormatLimits(
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Writes the five configs and the task, with grades and judged zeros; mteb uses the grade as gain."""
+    """Write the five configs and the task, with grades and judged zeros; mteb uses the grade as gain."""
     _write_task(stored, out)
     images = to_arrow("images", list_images_with_sizes(stored))
     queries, qrels = (to_arrow(name, getattr(stored.tables, name)) for name in ("queries", "qrels"))

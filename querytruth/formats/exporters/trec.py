@@ -15,7 +15,7 @@ LIMITS = set_description.FormatLimits(
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Writes both files, with grades and judged zeros, but without images, provenance and columns of queries."""
+    """Write both files, with grades and judged zeros, but without images, provenance and columns of queries."""
     rows = set_description.iterate_qrels(stored.tables)
     with (out / "qrels.txt").open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{query} 0 {image} {relevance}\n" for query, image, relevance in rows)

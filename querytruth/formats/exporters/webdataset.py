@@ -28,7 +28,7 @@ LIMITS = set_description.FormatLimits(
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Writes the shards, their number and the type. A query with n relevant images becomes n texts, if allowed."""
+    """Write the shards, their number and the type. A query with n relevant images becomes n texts, if allowed."""
     (out / "dataset_type.txt").write_text("retrieval\n")
     (out / "test").mkdir()
     shards = _write_shards(out / "test", _samples(stored))
@@ -36,7 +36,7 @@ def export(stored: StoredSet, out: Path) -> None:
 
 
 def _samples(stored: StoredSet) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """Yields per image its name and its files by suffix."""
+    """Yield per image its name and its files by suffix."""
     queries_by_image, sizes = relevant_queries_by_image(stored), describe_sizes(stored)
     for image in iterate_set_images(stored):
         assert image is not None
@@ -52,7 +52,7 @@ def _samples(stored: StoredSet) -> Iterator[tuple[str, dict[str, bytes]]]:
 
 
 def relevant_queries_by_image(stored: StoredSet) -> dict[str, list[tuple[str, str]]]:
-    """Returns by image the queries (id, text) for which it is relevant, sorted by id."""
+    """Return by image the queries (id, text) for which it is relevant, sorted by id."""
     queries = stored.tables.queries
     texts = pd.Series(queries["text"].to_numpy(), index=queries["query_id"])
     pairs = set_description.relevant_pairs(stored)
@@ -63,7 +63,7 @@ def relevant_queries_by_image(stored: StoredSet) -> dict[str, list[tuple[str, st
 
 
 def _write_shards(folder: Path, samples: Iterator[tuple[str, dict[str, bytes]]]) -> int:
-    """Writes tar files of bounded size, the same bytes for the same samples; returns their number."""
+    """Write tar files of bounded size, the same bytes for the same samples; return their number."""
     count, upcoming = 0, next(samples, None)
     while upcoming is not None:
         with tarfile.open(folder / f"{count}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:

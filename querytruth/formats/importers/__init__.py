@@ -53,7 +53,7 @@ class ImportedTables:
 
 
 def import_tables(name: str, source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads a split (None: the one for evaluation) of a file or folder in the format. Raises UserError for an unknown
+    """Read a split (None: the one for evaluation) of a file or folder in the format. Raises UserError for an unknown
     format or an invalid file."""
     importer = IMPORTERS.import_plugin(name)
     with source_folder(source):
@@ -71,26 +71,26 @@ _GRADES_TO_COME = {"2": "a person looked, and it is right", "1": "right in part"
 
 
 def list_grades(relevances: Iterable[int], name: str) -> dict[str, str]:
-    """Returns the grades that a set can have, from the highest, each described as `name` and its number; those that
+    """Return the grades that a set can have, from the highest, each described as `name` and its number; those that
     people may give where nothing is judged yet."""
     grades = sorted({max(relevance, 0) for relevance in relevances if relevance <= LARGEST_GRADE}, reverse=True)
     return {str(grade): f"{name} {grade}" for grade in grades} or _GRADES_TO_COME
 
 
 def build_query_table(rows: Iterable[ImportRow], style: str, language: str | None = None) -> pd.DataFrame:
-    """Returns queries from (query, text); without `language`, that of each text is detected."""
+    """Return queries from (query, text); without `language`, that of each text is detected."""
     frame = pd.DataFrame(list(rows), columns=["query", "text"], dtype="str")
     languages = [detect_language(text) for text in frame["text"]] if language is None else language
     return frame.assign(language=pd.Series(languages, index=frame.index, dtype="str"), style=style, level=1)
 
 
 def build_image_table(rows: Iterable[ImportRow], columns: Sequence[str] = ()) -> pd.DataFrame:
-    """Returns images from (image, file_name, place) and the further `columns`."""
+    """Return images from (image, file_name, place) and the further `columns`."""
     return pd.DataFrame(list(rows), columns=pd.Index(["image", "file_name", "place", *columns]))
 
 
 def build_judgment_table(rows: Iterable[ImportRow], judged_by: str) -> pd.DataFrame:
-    """Returns judgments from (query, image, relevance); one too large for any column is another that is refused."""
+    """Return judgments from (query, image, relevance); one too large for any column is another that is refused."""
     frame = pd.DataFrame(list(rows), columns=["query", "image", "relevance"], dtype="object")
     frame["relevance"] = [max(min(relevance, _FAR), -_FAR) for relevance in frame["relevance"]]
     frame = frame.astype({"query": "str", "image": "str", "relevance": "int64"})

@@ -29,7 +29,7 @@ class BeirDocument(msgspec.Struct):
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads a split, by default `test`, without the queries that another split judges. One that none judges waits for
+    """Read a split, by default `test`, without the queries that another split judges. One that none judges waits for
     its first judgment."""
     corpus, queries = (text_files.find_file(source, [name], name) for name in ("corpus.jsonl", "queries.jsonl"))
     has_splits = split is not None or any((source / "qrels").glob("*.tsv"))
@@ -79,6 +79,6 @@ def _query(line: BeirDocument, is_own_export: bool) -> dict[str, Any]:
 
 
 def _known_metadata(line: BeirDocument, names: list[str]) -> dict[str, Any]:
-    """Returns the metadata that are columns of a set."""
+    """Return the metadata that are columns of a set."""
     metadata = line.metadata or {}
     return {name: metadata[name] for name in names if name in metadata and name not in ("path", "text")}

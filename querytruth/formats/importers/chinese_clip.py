@@ -15,7 +15,7 @@ from querytruth.formats.set_images import ImageStore
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads a split, by default `test`; the images are inside the files."""
+    """Read a split, by default `test`; the images are inside the files."""
     split = split or "test"
     texts = find_file(source, [f"{split}_texts.jsonl"], f"texts of the split {split!r}")
     images = source / f"{split}_imgs.tsv"
@@ -26,7 +26,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
 
 
 def _with_exported_ids(imported: ImportedTables, images: Path, texts: Path) -> ImportedTables:
-    """Returns the tables with ids instead of numbers. Raises UserError for a number without id."""
+    """Return the tables with ids instead of numbers. Raises UserError for a number without id."""
     image_ids, query_ids = _read_id_table(images, "image_id"), _read_id_table(texts, "query_id")
 
     def ids_of_numbers(ids: dict[str, str], numbers: list[str], path: Path) -> list[str]:

@@ -48,7 +48,7 @@ class CocoCaptionsFile(msgspec.Struct):
 
 
 def read(source: Path, split: str | None, image_store: set_images.ImageStore) -> importers.ImportedTables:
-    """Reads the file, or of a folder captions_{split}.json, also in annotations/; by default val2017."""
+    """Read the file, or of a folder captions_{split}.json, also in annotations/; by default val2017."""
     path = source
     if source.is_dir():
         names = [f"{folder}captions_{split or 'val2017'}.json" for folder in ("", "annotations/")]

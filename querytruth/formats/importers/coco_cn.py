@@ -14,7 +14,7 @@ from querytruth.formats.set_images import ImageStore
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads a split, by default `test`. Images are those of COCO 2014, in train2014 and val2014 or in one folder."""
+    """Read a split, by default `test`. Images are those of COCO 2014, in train2014 and val2014 or in one folder."""
     split = split or "test"
     name = "imageid.human-written-caption.txt"
     captions = source if source.is_file() else find_file(source, [name], "captions")

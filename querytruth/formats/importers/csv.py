@@ -18,7 +18,7 @@ from querytruth.records import TABLE_SCHEMAS, empty_frame
 
 
 def read(source: Path, split: str | None, image_store: set_images.ImageStore) -> importers.ImportedTables:
-    """Reads the folder of an export; all columns of the format are restored."""
+    """Read the folder of an export; all columns of the format are restored."""
     if source.is_file():
         raise import_error(source, "is one file, csv is the folder of an export", "of images and texts: import pairs")
     tables = {name: _read_table(source / f"{name}.csv", name) for name in EXPORTED_TABLES}
@@ -49,7 +49,7 @@ def _read_table(path: Path, name: str) -> pd.DataFrame:
 
 
 def _parse_cell(kind: pa.DataType, cell: str) -> Any:
-    """Returns the value of a cell. Raises ValueError, as msgspec does."""
+    """Return the value of a cell. Raises ValueError, as msgspec does."""
     if pa.types.is_list(kind):
         return msgspec.json.decode(cell, type=list[str])
     if pa.types.is_boolean(kind):
@@ -60,7 +60,7 @@ def _parse_cell(kind: pa.DataType, cell: str) -> Any:
 
 
 def _store_image(source: Path, path: Any, image_store: set_images.ImageStore) -> str | None:
-    """Stores an image and returns its place. Raises UserError for a path outside the export's folder."""
+    """Store an image and returns its place. Raises UserError for a path outside the export's folder."""
     if not isinstance(path, str):
         return None
     file = require_file(source / path).resolve()

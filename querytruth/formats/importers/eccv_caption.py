@@ -18,7 +18,7 @@ _SOME_TEXTS = "Captions whose text was not at hand read as the number of the COC
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads the ground truth `eccv` (the default), `cxc` or `original`."""
+    """Read the ground truth `eccv` (the default), `cxc` or `original`."""
     split = split or "eccv"
     if split not in _TITLES:
         raise import_error(f"{source} {split}", "is none of its truths", f"choose from {', '.join(_TITLES)}")
@@ -45,7 +45,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
 
 
 def _read_coco_captions(source: Path) -> tuple[dict[str, str], dict[int, str], list[Path]]:
-    """Returns texts by caption, file names by image, and the files that were read."""
+    """Return texts by caption, file names by image, and the files that were read."""
     files = sorted({*source.glob("captions_*.json"), *source.glob("annotations/captions_*.json")})
     texts: dict[str, str] = {}
     names: dict[int, str] = {}

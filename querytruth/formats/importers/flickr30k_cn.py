@@ -21,7 +21,7 @@ _PART_OF_SPEECH = re.compile(r":[A-Za-z]+$")
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads a split, by default `test`. Images are `<id>.jpg` of Flickr30K; in Chinese-CLIP's layout they are inside
+    """Read a split, by default `test`. Images are `<id>.jpg` of Flickr30K; in Chinese-CLIP's layout they are inside
     the files."""
     split, title = split or "test", f"Flickr30K-CN, {split or 'test'}"
     if source.is_file():
@@ -53,7 +53,7 @@ def _lines(path: Path, title: str) -> ImportedTables:
 
 
 def join_segmented(segmented: str) -> str:
-    """Joins words and removes their part of speech; blanks remain between Latin words only."""
+    """Join words and removes their part of speech; blanks remain between Latin words only."""
     tokens = [_PART_OF_SPEECH.sub("", token) for token in segmented.split()]
     text = ""
     for token in filter(None, tokens):

@@ -15,7 +15,7 @@ _LISTS = ("Flickr_8k.{}Images.txt", "flickr8k{}.txt", "{}.txt")
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads a split (train, dev, test; by default test) of a folder; of a file without a split, all lines."""
+    """Read a split (train, dev, test; by default test) of a folder; of a file without a split, all lines."""
     names = ["Flickr8k.token.txt", "results_20130124.token", "results.token"]
     captions = source if source.is_file() else find_file(source, names, "captions")
     lines = read_token_lines(captions)

@@ -18,7 +18,7 @@ _OTHER_NAMES = {"val": "dev", "dev": "val"}  # of a split: the publishers of tex
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads a split (by default test) of the texts that people wrote, in a folder; of a file without a split, all
+    """Read a split (by default test) of the texts that people wrote, in a folder; of a file without a split, all
     lines."""
     captions = source
     if not source.is_file():

@@ -14,7 +14,7 @@ from querytruth.records import TABLE_SCHEMAS
 
 
 def read(source: Path, split: str | None, image_store: set_images.ImageStore) -> importers.ImportedTables:
-    """Reads a downloaded or exported folder; all columns of the format are restored."""
+    """Read a downloaded or exported folder; all columns of the format are restored."""
     files = set_description.find_config_files(source, split or "test")
     if "images" not in files:
         known = ", ".join(sorted(files))

@@ -43,7 +43,7 @@ class KarpathyFile(msgspec.Struct):
 
 
 def read(source: Path, split: str | None, image_store: set_images.ImageStore) -> importers.ImportedTables:
-    """Reads a split, by default `test`. Images are `filepath/filename`."""
+    """Read a split, by default `test`. Images are `filepath/filename`."""
     names = ["dataset.json", "dataset_coco.json", "dataset_flickr30k.json", "dataset_flickr8k.json"]
     path = source if source.is_file() else find_file(source, names, "splits")
     data = read_json_file(path, KarpathyFile)

@@ -12,7 +12,7 @@ from querytruth.formats import import_layouts, importers, set_images
 
 
 def read(source: Path, split: str | None, image_store: set_images.ImageStore) -> importers.ImportedTables:
-    """Reads a split, by default `valid`; the images are inside the files."""
+    """Read a split, by default `valid`; the images are inside the files."""
     split = split or "valid"
     texts = find_file(source, [f"MR_{split}_queries.jsonl", f"{split}_texts.jsonl"], f"queries of the split {split!r}")
     images = source / (f"MR_{split}_imgs.tsv" if texts.name.startswith("MR_") else f"{split}_imgs.tsv")

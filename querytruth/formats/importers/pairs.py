@@ -36,7 +36,7 @@ _ANSWERS = dict.fromkeys(("true", "yes", "relevant", "是", "相关"), 1) | dict
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads the table, or metadata.csv, captions.csv and the like of a folder; `split`: rows whose column split is it.
+    """Read the table, or metadata.csv, captions.csv and the like of a folder; `split`: rows whose column split is it.
     Empty cells of images and texts are listed in the ledger. Raises UserError for a table without both columns, and for
     a grade that is no whole number."""
     path = source if source.is_file() else find_file(source, _FILES, "table of images and texts")
@@ -94,7 +94,7 @@ def _find_column(path: Path, names: list[str], usual: list[str], what: str) -> s
 
 
 def _read_grade(place: str, cell: Any) -> int | None:
-    """Returns None for an empty cell: nobody judged the pair. Raises UserError for what is no grade."""
+    """Return None for an empty cell: nobody judged the pair. Raises UserError for what is no grade."""
     text = str("" if cell is None else cell).strip().casefold()
     try:
         value = float(_ANSWERS.get(text, text or "nan"))
@@ -109,7 +109,7 @@ def _read_grade(place: str, cell: Any) -> int | None:
 
 
 def _list_texts(place: str, cell: object) -> list[str]:
-    """Returns the texts of a cell, of JSON lines and Parquet perhaps a list, but for blank ones. Raises UserError for
+    """Return the texts of a cell, of JSON lines and Parquet perhaps a list, but for blank ones. Raises UserError for
     what is neither text nor number."""
     cells = cell if isinstance(cell, list) else [cell]
     refuse_objects(place, "import", cells)
@@ -117,7 +117,7 @@ def _list_texts(place: str, cell: object) -> list[str]:
 
 
 def _list_names(place: str, cell: object, image_store: ImageStore, places: dict[str, str]) -> tuple[list[str], str]:
-    """Returns the names of the images of a cell, and why one that is in it is none. An image in a cell, as hubs store
+    """Return the names of the images of a cell, and why one that is in it is none. An image in a cell, as hubs store
     them (bytes, or bytes and path) or in base64, is put into the store, and its place into `places`."""
     names, problem = list[str](), ""
     for one in cell if isinstance(cell, list) else [cell]:
@@ -133,7 +133,7 @@ def _list_names(place: str, cell: object, image_store: ImageStore, places: dict[
 
 
 def _split_image(place: str, cell: object) -> tuple[bytes | str | None, str]:
-    """Returns the bytes of an image that is in a cell, a reason where they are none, None where there are none, and its
+    """Return the bytes of an image that is in a cell, a reason where they are none, None where there are none, and its
     name."""
     if isinstance(cell, dict):
         return _split_image(place, cell.get("bytes"))[0], str(cell.get("path") or "")

@@ -25,7 +25,7 @@ _REMOVED = str.maketrans("", "", "/=.,")
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads the file, or the one in a folder. `split`: so many of its first lines, as TaiSu has no parts."""
+    """Read the file, or the one in a folder. `split`: so many of its first lines, as TaiSu has no parts."""
     path = source if source.is_file() else find_file(source, list(_FILES), "list of images and texts")
     if split is not None and not split.isdecimal():
         raise import_error(path, f"has no split {split!r}: it has no parts", "give --split 1000: its first 1,000 lines")

@@ -17,7 +17,7 @@ JUDGED_GALLERY_LIMITATION = "The gallery holds the images that were judged: othe
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> importers.ImportedTables:
-    """Reads the folder. A grade below 0 counts as not relevant. `images.txt`, where it is there, lists the gallery by
+    """Read the folder. A grade below 0 counts as not relevant. `images.txt`, where it is there, lists the gallery by
     an id a line; with it, judgments may still be to come."""
     listed = _read_listed_images(source)
     names = ["qrels.txt", f"qrels.{split or 'test'}.txt", "qrels"]

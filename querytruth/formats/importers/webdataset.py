@@ -42,7 +42,7 @@ class _ShardContents:
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads a split, by default `test`."""
+    """Read a split, by default `test`."""
     folder = source / (split or "test")
     _, line = next(iterate_lines(find_file(folder, ["nshards.txt"], "number of shards")), (0, ""))
     number = line.strip()
@@ -97,7 +97,7 @@ class _Place(NamedTuple):
 
 
 def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """Yields name and files by suffix of consecutive members of one sample; of a member that belongs to none its name
+    """Yield name and files by suffix of consecutive members of one sample; of a member that belongs to none its name
     and no file."""
     places = _find_places([member.name for member in iterate_members(path, lambda _name: None, import_error)])
     name, files = "", dict[str, bytes]()
@@ -116,7 +116,7 @@ def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
 
 
 def _find_places(members: list[str]) -> dict[str, _Place]:
-    """Returns by member what it is. As in WebDataset a name ends at its first dot: 1.jpg and 1.txt are a sample, and
+    """Return by member what it is. As in WebDataset a name ends at its first dot: 1.jpg and 1.txt are a sample, and
     1.mask.png is something else of it. But where an image and a text share more (trip.2024.jpg, trip.2024.txt), or no
     sample has the shorter name, the name has dots."""
     plain, dotted = dict[str, _Place](), dict[str, _Place]()
@@ -138,7 +138,7 @@ def _find_places(members: list[str]) -> dict[str, _Place]:
 
 
 def _members(path: Path, places: Mapping[str, _Place]) -> Iterator[tuple[str, bytes]]:
-    """Yields names and bytes of the members of a shard, of those without a place no bytes. Raises UserError where it is
+    """Yield names and bytes of the members of a shard, of those without a place no bytes. Raises UserError where it is
     cut or damaged, and for an image or a text that is too large."""
 
     def limit_of(member: str) -> int | None:

@@ -14,7 +14,7 @@ from querytruth.formats.set_images import ImageStore
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads the file, or the one in a folder. Images are named as in `dir`."""
+    """Read the file, or the one in a folder. Images are named as in `dir`."""
     path = source if source.is_file() else find_file(source, ["wukong_test.csv"], "list of pairs")
     rows = [row for _, row in iterate_rows(path, ["dir", "url", "text"])]
     pairs = [(row["dir"].strip(), row["text"].strip(), row["url"].strip() or None) for row in rows]

@@ -27,7 +27,7 @@ class ZeroPair(msgspec.Struct):
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads the file of a task, or that of a split, by default `val`, in the task's folder."""
+    """Read the file of a task, or that of a split, by default `val`, in the task's folder."""
     path = source if source.is_file() else _find_task_file(source, split or "val")
     lines = [(number, line, PurePosixPath(line.image_path).name) for number, line in iterate_json_lines(path, ZeroPair)]
     labelled = [line for _, line, _ in lines if line.label is not None]
@@ -65,12 +65,12 @@ def _find_task_file(source: Path, split: str) -> Path:
 
 
 def _retrieval(lines: _Lines) -> _QueriesAndJudgments:
-    """Every line is a query of its own, as in the publisher's evaluation."""
+    """Return every line is a query of its own, as in the publisher's evaluation."""
     queries = [(f"{name} {line.text}", line.text.strip()) for _, line, name in lines]
     return queries, [(f"{name} {line.text}", name, 1) for _, line, name in lines]
 
 
 def _matches(lines: _Lines) -> _QueriesAndJudgments:
-    """A text with several images is one query."""
+    """Return a text with several images is one query."""
     queries = [(text, text.strip()) for text in dict.fromkeys(line.text for _, line, _ in lines)]
     return queries, [(line.text, name, int(line.label == 1)) for _, line, name in lines]

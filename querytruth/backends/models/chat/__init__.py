@@ -54,7 +54,7 @@ class GenerationParameters:
     seed: int | None = None
 
     def explicit_values(self) -> dict[str, Any]:
-        """Returns the parameters that are not None."""
+        """Return the parameters that are not None."""
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 
@@ -74,7 +74,7 @@ class ChatRequest:
     is_scored: bool = False
 
     def cache_key_fields(self) -> dict[str, Any]:
-        """Returns all that the answer depends on; images by their digests only."""
+        """Return all that the answer depends on; images by their digests only."""
         messages = [
             {"role": m.role, "text": m.text, "pictures": [image.sha256 for image in m.images]} for m in self.messages
         ]
@@ -108,7 +108,7 @@ class Failure:
 
 
 ChatAnswer = Reply | Failure
-# Receives (index of the request, its answer) pairs; returns whether to continue.
+# Receives (index of the request, its answer) pairs; return whether to continue.
 OnAnswers = Callable[[Sequence[tuple[int, ChatAnswer]]], bool]
 NOT_ASKED = Failure("not_asked", "transient", "the run stopped before it")
 
@@ -123,42 +123,42 @@ class ChatModel(Protocol):
     def is_recorded(self) -> bool: ...
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = ...) -> list[ChatAnswer]:
-        """Returns an answer per request, in order. Calls `on_answers` in the caller's thread as answers arrive; after
+        """Return an answer per request, in order. Calls `on_answers` in the caller's thread as answers arrive; after
         it returned False, the remaining answers are `NOT_ASKED`."""
 
 
 def always_continue(_some: Sequence[tuple[int, ChatAnswer]]) -> bool:
-    """An `on_answers` for callers that wait for all answers."""
+    """Return an `on_answers` for callers that wait for all answers."""
     return True
 
 
 def load_chat_model(model: str, /, **options: Any) -> ChatModel:
-    """Returns a chat model; large weights are only read with the first question. Raises UserError for an unknown name
+    """Return a chat model; large weights are only read with the first question. Raises UserError for an unknown name
     or option."""
     loaded: ChatModel = CHAT_MODELS.load_plugin(model, options)
     return loaded
 
 
 def check_access(model: ChatModel) -> None:
-    """Raises UserError where a model cannot be asked because its key is missing; most models need none."""
+    """Raise UserError where a model cannot be asked because its key is missing; most models need none."""
     if check := getattr(model, "check_access", None):
         check()
 
 
 def check_endpoint(model: ChatModel) -> str:
-    """Makes one call that asks nothing, where the model is behind an endpoint, and returns what answers; "" for other
+    """Make one call that asks nothing, where the model is behind an endpoint, and returns what answers; "" for other
     models. Raises UserError where the endpoint cannot be used."""
     check = getattr(model, "check_endpoint", None)
     return check() if check else ""
 
 
 def count_calls_at_once(model: ChatModel) -> int:
-    """Returns how many questions a model is asked at a time; most models answer one after the other."""
+    """Return how many questions a model is asked at a time; most models answer one after the other."""
     return int(getattr(getattr(model, "options", None), "concurrency", 1))
 
 
 def check_listener(model: ChatModel) -> str:
-    """Connects to the host of a model behind an endpoint without a proxy, and sends nothing. Returns the address that
+    """Connect to the host of a model behind an endpoint without a proxy, and sends nothing. Returns the address that
     listens; "" for other models. Raises UserError, with the likely cause, where nothing listens."""
     options = getattr(model, "options", None)
     address = getattr(options, "base_url", None)
@@ -177,40 +177,42 @@ def check_listener(model: ChatModel) -> str:
 
 
 def explain_failure(model: ChatModel, failure: Failure) -> str:
-    """Returns where a model is and the likely cause of a failure; "" for a model without an address."""
+    """Return where a model is and the likely cause of a failure; "" for a model without an address."""
     explain = getattr(model, "explain_failure", None)
     return explain(failure) if explain else ""
 
 
 def has_written_answers(model: str) -> bool:
-    """Whether people or another tool wrote this chat model's answers beforehand (`ANSWERS_ARE_WRITTEN`)."""
+    """Return whether people or another tool wrote this chat model's answers beforehand (`ANSWERS_ARE_WRITTEN`)."""
     return getattr(CHAT_MODELS.import_plugin(model), "ANSWERS_ARE_WRITTEN", False)
 
 
 def takes_caption_limits(model: str) -> bool:
-    """Whether this chat model has no limits for captions of its own (`TAKES_CAPTION_LIMITS`): a question gives them."""
+    """Return whether this chat model has no limits for captions of its own (`TAKES_CAPTION_LIMITS`): a question gives
+    them."""
     return getattr(CHAT_MODELS.import_plugin(model), "TAKES_CAPTION_LIMITS", False)
 
 
 def takes_pairs(model: str) -> bool:
-    """Whether this chat model scores a text with an image (`TAKES_PAIRS`): a question to it is the query alone."""
+    """Return whether this chat model scores a text with an image (`TAKES_PAIRS`): a question to it is the query
+    alone."""
     return getattr(CHAT_MODELS.import_plugin(model), "TAKES_PAIRS", False)
 
 
 def write_score(score: float) -> str:
-    """Returns the text of a reply that is a number."""
+    """Return the text of a reply that is a number."""
     return json.dumps({"score": round(score, 9)})
 
 
 def make_score_reply(score: float) -> ChatAnswer:
-    """Returns the reply that is this number, a failure where it is none."""
+    """Return the reply that is this number, a failure where it is none."""
     if not math.isfinite(score):
         return Failure("no_score", "final", f"the model gave {score}")
     return Reply(write_score(score), "stop")
 
 
 def read_score(text: str) -> float | None:
-    """Returns the number that a reply is, None where it is none."""
+    """Return the number that a reply is, None where it is none."""
     try:
         score = json.loads(text)["score"]
         return float(score) if isinstance(score, int | float) and math.isfinite(score) else None
@@ -219,7 +221,7 @@ def read_score(text: str) -> float | None:
 
 
 def check_reply(request: ChatRequest, reply: Reply) -> ChatAnswer:
-    """Returns the reply, or a failure where its text is broken or does not fit `response_format`."""
+    """Return the reply, or a failure where its text is broken or does not fit `response_format`."""
     if any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in reply.text):
         return Failure("broken_characters", "final", "the text holds half a character or a NUL", reply.raw)
     if request.response_format is None:

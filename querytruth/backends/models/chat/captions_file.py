@@ -36,7 +36,7 @@ CaptionRow = tuple[CaptionRecord, dict[str, Any]]
 
 
 def read_caption_file(path: Path, encoding: str = "utf-8", optional: Sequence[str] = ()) -> list[CaptionRow]:
-    """Returns all captions that are not empty, in the order of the file, each with its row: also these optional columns
+    """Return all captions that are not empty, in the order of the file, each with its row: also these optional columns
     of it. The suffix determines the format. Raises UserError for what cannot be read."""
     rows = _coco(path, encoding) if path.suffix.lower() == ".json" else _iterate_table(path, encoding, optional)
     return [(caption, row) for caption, row in rows if caption.text.strip()]
@@ -77,7 +77,7 @@ def _coco(path: Path, encoding: str) -> Iterator[CaptionRow]:
 
 
 def _of_record(place: str, record: Any) -> Iterable[CaptionRow]:
-    """Returns the captions of a record: several where its caption is a list, none where its image's name is null."""
+    """Return the captions of a record: several where its caption is a list, none where its image's name is null."""
     if not isinstance(record, dict):
         raise UserError(_STAGE, place, "is no record with names", "fix that line")
     refuse_objects(place, _STAGE, [record.get(column) for column in NAME_COLUMNS])
@@ -100,7 +100,7 @@ class CaptionsFileOptions(PluginOptions):
 
 
 def load(options: CaptionsFileOptions) -> StoredCaptionModel:
-    """Reads the captions of a file. Raises UserError where it cannot be read or is not a file of captions."""
+    """Read the captions of a file. Raises UserError where it cannot be read or is not a file of captions."""
     with translate_read_errors("read captions", options.path, "give a file of captions"):
         captions = [caption for caption, _ in read_caption_file(options.path, options.encoding)]
         sha256, _ = file_sha256(options.path)
@@ -127,13 +127,13 @@ class StoredCaptionModel:
     def reply(
         self, requests: Sequence[chat.ChatRequest], on_answers: chat.OnAnswers = chat.always_continue
     ) -> list[chat.ChatAnswer]:
-        """Returns the captions. All images should come in one call, so that two with the same base name are noticed."""
+        """Return the captions. All images should come in one call, so that two with the same base name are noticed."""
         answers = [_choose(*pair) for pair in zip(requests, self._find(requests), strict=True)]
         on_answers(list(enumerate(answers)))
         return answers
 
     def find_texts(self, requests: Sequence[chat.ChatRequest]) -> list[list[str] | chat.Failure]:
-        """Returns by question all captions of its image in its language, or why there is none."""
+        """Return by question all captions of its image in its language, or why there is none."""
         found = self._find(requests)
         own = [one if isinstance(one, chat.Failure) else _in_language(one, request.language)
                for request, one in zip(requests, found, strict=True)]  # fmt: skip
@@ -150,7 +150,7 @@ class StoredCaptionModel:
         return [self._captions_of(match, images_by_name) for match in matches]
 
     def _match(self, image: chat.ChatImage) -> tuple[list[str], bool]:
-        """Returns the image's digest, id or whole name in the file and True, else all whole names with its base name
+        """Return the image's digest, id or whole name in the file and True, else all whole names with its base name
         and False."""
         file_name = _normalize_name(image.file_name)
         exact = [name for name in (image.sha256, image.image_id, file_name) if name and name in self._captions]
@@ -181,7 +181,7 @@ def _choose(request: chat.ChatRequest, found: list[CaptionRecord] | chat.Failure
 
 
 def _list_languages(captions: Sequence[CaptionRecord]) -> list[str]:
-    """Returns the languages of at least a tenth of the captions, sorted; where none is labelled, that of most of
+    """Return the languages of at least a tenth of the captions, sorted; where none is labelled, that of most of
     them."""
     if labelled := Counter(caption.language for caption in captions if caption.language):
         return sorted(language for language, count in labelled.items() if 10 * count >= labelled.total())
@@ -190,12 +190,12 @@ def _list_languages(captions: Sequence[CaptionRecord]) -> list[str]:
 
 
 def _in_language(captions: Sequence[CaptionRecord], language: str | None) -> list[CaptionRecord]:
-    """Returns the captions in a language or in an unknown one; with None all."""
+    """Return the captions in a language or in an unknown one; with None all."""
     return [c for c in captions if not (language and c.language) or c.language == language]
 
 
 def _normalize_name(name: str) -> str:
-    """Returns the name with forward slashes and composed characters, without a leading `./`."""
+    """Return the name with forward slashes and composed characters, without a leading `./`."""
     normalized = unicodedata.normalize("NFC", name.strip().replace("\\", "/"))
     while normalized.startswith("./"):
         normalized = normalized[2:]

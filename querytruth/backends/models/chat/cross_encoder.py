@@ -53,17 +53,17 @@ class PairModel:
         return {} if self._captions is None else {"captions": self._captions.identity.revision[:12]}
 
     def show(self, image: chat.ChatImage) -> Document | chat.Failure:
-        """Returns what of an image is compared, where no captions are, or why it cannot be."""
+        """Return what of an image is compared, where no captions are, or why it cannot be."""
         return open_upright(image)
 
     def score(self, pairs: list[tuple[chat.ChatRequest, Document]]) -> Sequence[float]:
-        """Returns a number per pair, on whatever scale."""
+        """Return a number per pair, on whatever scale."""
         raise NotImplementedError
 
     def reply(
         self, requests: Sequence[chat.ChatRequest], on_answers: chat.OnAnswers = chat.always_continue
     ) -> list[chat.ChatAnswer]:
-        """Returns the scores, a batch at a time."""
+        """Return the scores, a batch at a time."""
         answers: list[chat.ChatAnswer] = [chat.NOT_ASKED] * len(requests)
         texts = None if self._captions is None else self._captions.find_texts(requests)
         for start in range(0, len(requests), self.options.batch):
@@ -89,12 +89,12 @@ class PairModel:
 
 
 def read_captions(path: Path | None) -> captions_file.StoredCaptionModel | None:
-    """Returns the captions of a file, found by the images that they are of."""
+    """Return the captions of a file, found by the images that they are of."""
     return None if path is None else captions_file.load(captions_file.CaptionsFileOptions(path=path))
 
 
 def load(options: PairOptions) -> CrossEncoderModel:
-    """Returns the model; its weights are read with the first question."""
+    """Return the model; its weights are read with the first question."""
     return CrossEncoderModel(options)
 
 
@@ -129,7 +129,7 @@ class CrossEncoderModel(PairModel):
         return model.eval()
 
     def score(self, pairs: list[tuple[chat.ChatRequest, Document]]) -> Sequence[float]:
-        """Returns what the model says of each pair."""
+        """Return what the model says of each pair."""
         shown = [one if isinstance(one, list) else [one] for _, one in pairs]
         flat = [(one.messages[0].text, part) for (one, _), parts in zip(pairs, shown, strict=True) for part in parts]
         with translate_environment_faults("ask judge", self.identity.name, self._model):

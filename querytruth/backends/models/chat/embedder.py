@@ -24,7 +24,7 @@ class EmbedderJudgeOptions(PairOptions):
 
 
 def load(options: EmbedderJudgeOptions) -> EmbedderJudge:
-    """Returns the judge. Raises UserError for an embedder that cannot compare these."""
+    """Return the judge. Raises UserError for an embedder that cannot compare these."""
     return EmbedderJudge(options)
 
 
@@ -40,11 +40,11 @@ class EmbedderJudge(PairModel):
         self._images: dict[str, Vectors] = {}  # by the digest of the file
 
     def show(self, image: ChatImage) -> Document | Failure:
-        """Returns the vector of an image that was encoded before, else the image."""
+        """Return the vector of an image that was encoded before, else the image."""
         return self._images[image.sha256] if image.sha256 in self._images else open_upright(image)
 
     def score(self, pairs: list[tuple[ChatRequest, Document]]) -> Sequence[float]:
-        """Returns the cosines, of several captions the highest."""
+        """Return the cosines, of several captions the highest."""
         asked = [(request.messages[0].text, request.messages[0].images[0].sha256, one) for request, one in pairs]
         listed = [part for _, _, one in asked if isinstance(one, list) for part in one] + [text for text, _, _ in asked]
         _add_new(self._texts, {text: text for text in listed}, self._embedder.encode_texts)

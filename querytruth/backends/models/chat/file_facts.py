@@ -10,7 +10,7 @@ ANSWERS_ARE_WRITTEN = True
 
 
 def load(options: CaptionsFileOptions) -> StoredCaptionModel:
-    """Reads the descriptions of a table of facts, as people corrected them. Raises UserError."""
+    """Read the descriptions of a table of facts, as people corrected them. Raises UserError."""
     captions = []
     for _, row in iterate_rows(options.path, ("image", "kind", "value"), ("corrected",), "read captions"):
         text = unescape_formula(row.get("corrected") or row["value"])

@@ -68,7 +68,7 @@ class OpenAICompatibleOptions(PluginOptions):
 
 
 def load(options: OpenAICompatibleOptions) -> OpenAICompatibleModel:
-    """Returns the model; sends nothing before the first question. Raises UserError for a bad address."""
+    """Return the model; sends nothing before the first question. Raises UserError for a bad address."""
     return OpenAICompatibleModel(options)
 
 
@@ -87,11 +87,11 @@ class OpenAICompatibleModel:
         self._takes_min_tokens = True  # until the endpoint rejects that parameter, which not all know
 
     def check_access(self) -> None:
-        """Raises UserError where the key is missing. Stored replies are read without it."""
+        """Raise UserError where the key is missing. Stored replies are read without it."""
         _ = self._key
 
     def check_endpoint(self) -> str:
-        """Returns the address and the model after a call that lists the endpoint's models. Raises UserError, with the
+        """Return the address and the model after a call that lists the endpoint's models. Raises UserError, with the
         likely cause, where the endpoint does not answer or lists other models."""
         url, wait_for = self._url.removesuffix(self.path), self.options.connect_timeout
         waits, ends = (wait_for, wait_for), time.monotonic() + wait_for
@@ -106,7 +106,7 @@ class OpenAICompatibleModel:
         return f"{url} answers for {self.options.name}"
 
     def explain_failure(self, failure: chat.Failure) -> str:
-        """Returns the address, and the likely cause of a failure where there is one."""
+        """Return the address, and the likely cause of a failure where there is one."""
         options = self.options
         return explain_failure(options.base_url, options.name, options.key_env, failure)
 
@@ -129,7 +129,7 @@ class OpenAICompatibleModel:
 
     @property
     def identity(self) -> ModelIdentity:
-        """The model's name and parameters; the address is no part of it."""
+        """Return the model's name and parameters; the address is no part of it."""
         sent = {"temperature": self.options.temperature, "max_tokens": self.options.max_tokens, **self.options.extra}
         parameters = {name: value for name, value in sent.items() if value is not None}
         return ModelIdentity(self.options.name, self.options.revision, parameters)
@@ -137,7 +137,7 @@ class OpenAICompatibleModel:
     def reply(
         self, requests: Sequence[chat.ChatRequest], on_answers: chat.OnAnswers = chat.always_continue
     ) -> list[chat.ChatAnswer]:
-        """Asks `concurrency` questions at a time. When `on_answers` returns False, no further call starts, and running
+        """Ask `concurrency` questions at a time. When `on_answers` returns False, no further call starts, and running
         calls, which cost money, are completed; an exception (Ctrl-C) ends them at once."""
         self.check_access()
         run = _Run(self)
@@ -168,7 +168,7 @@ class OpenAICompatibleModel:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def body(self, request: chat.ChatRequest) -> bytes | chat.Failure:
-        """Returns the body to post for a request, or why there is none."""
+        """Return the body to post for a request, or why there is none."""
         messages = []
         for message in request.messages:
             content = message_content(message)
@@ -188,11 +188,11 @@ class OpenAICompatibleModel:
         return json.dumps(fields).encode()
 
     def read_score(self, envelope: Any) -> float | None:
-        """Returns the number in an answer to a question that is scored."""
+        """Return the number in an answer to a question that is scored."""
         return chat_completion.read_yes_share(envelope)
 
     def ask_once(self, body: bytes, ends: float) -> tuple[chat.ChatAnswer, float | None]:
-        """Makes one call, which ends by `ends` (monotonic clock). Returns the answer and the shortest pause before a
+        """Make one call, which ends by `ends` (monotonic clock). Returns the answer and the shortest pause before a
         retry, in seconds; None where a retry is of no use."""
         options = self.options
         try:
@@ -245,14 +245,14 @@ class _Run:
         return answer
 
     def _pause(self, seconds: float, ends: float) -> bool:
-        """Waits. Returns False where the call's time would be over, or the run has stopped."""
+        """Wait. Returns False where the call's time would be over, or the run has stopped."""
         if time.monotonic() + seconds >= ends:
             return False
         return not self.stopped.wait(max(0.0, seconds))
 
 
 def message_content(message: chat.Message) -> str | list[dict[str, Any]] | chat.Failure:
-    """Returns the content of a message as endpoints take it, or why there is none."""
+    """Return the content of a message as endpoints take it, or why there is none."""
     if not message.images:
         return message.text
     parts: list[dict[str, Any]] = []
@@ -267,7 +267,7 @@ def message_content(message: chat.Message) -> str | list[dict[str, Any]] | chat.
 
 
 def _checked_url(base_url: str) -> str:
-    """Returns the address without its last slash. Raises UserError for one that could contain a key."""
+    """Return the address without its last slash. Raises UserError for one that could contain a key."""
     item = "openai_compatible: base_url"
     if (parts := parse_address(base_url)) is None:
         raise UserError("load chat model", item, "is no http address", "give one like http://host:8000/v1")

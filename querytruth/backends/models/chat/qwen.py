@@ -15,7 +15,7 @@ class QwenOptions(local_generation.LocalGenerationOptions):
 
 
 def load(options: QwenOptions) -> local_generation.LocalChatModel:
-    """Returns the model; its weights are read with the first question."""
+    """Return the model; its weights are read with the first question."""
     return local_generation.LocalChatModel(options, {"thinking": options.thinking}, _TextWeights)
 
 

@@ -31,7 +31,7 @@ class QwenVLOptions(local_generation.LocalGenerationOptions):
 
 
 def load(options: QwenVLOptions) -> local_generation.LocalChatModel:
-    """Returns the model; its weights are read with the first question."""
+    """Return the model; its weights are read with the first question."""
     pixel_limits = {"min_pixels": options.min_pixels, "max_pixels": options.max_pixels}
     return local_generation.LocalChatModel(options, pixel_limits, _ImageTextWeights)
 
@@ -44,7 +44,7 @@ class _ImageTextWeights:
         self._min_side = max(PATCH_SIDE, self._inputs.patch_side)
 
     def size(self, request: ChatRequest) -> int:
-        """The number of pixels, from the files' headers."""
+        """Return the number of pixels, from the files' headers."""
         return sum(_pixels(image) for message in request.messages for image in message.images)
 
     def conversation(self, request: ChatRequest) -> local_generation.Conversation | Failure:
@@ -73,7 +73,7 @@ def _pixels(shown: ChatImage) -> int:
 
 
 def load_processor(name: str, revision: str, config: Any, min_pixels: int | None, max_pixels: int | None) -> Any:
-    """Loads the model's own processor; where that needs torchvision (for videos), one for images only. Raises
+    """Load the model's own processor; where that needs torchvision (for videos), one for images only. Raises
     UserError."""
     _, transformers = local_generation.import_torch_and_transformers()
     at = local_generation.hub_revision(revision)
@@ -164,7 +164,7 @@ class ImageOnlyProcessor:
 
 
 def resize_within(image: Image.Image, min_pixels: int | None, max_pixels: int | None) -> Image.Image:
-    """Resizes an image with its proportions so that its number of pixels is within the limits."""
+    """Resize an image with its proportions so that its number of pixels is within the limits."""
     pixels = image.width * image.height
     aim = min(max(pixels, min_pixels or 0), max_pixels or max(pixels, min_pixels or 0))
     if aim == pixels:
@@ -175,13 +175,13 @@ def resize_within(image: Image.Image, min_pixels: int | None, max_pixels: int | 
 
 
 def _patch_side(images: Any) -> int:
-    """Returns the side of a merged patch in pixels, below which such models take no image; 1 where there is none."""
+    """Return the side of a merged patch in pixels, below which such models take no image; 1 where there is none."""
     patch, merged = getattr(images, "patch_size", None), getattr(images, "merge_size", 1)
     return patch * merged if isinstance(patch, int) and isinstance(merged, int) else 1
 
 
 def _limit_pixels(images: Any, min_pixels: int | None, max_pixels: int | None) -> bool:
-    """Sets the limits of the image processor. Returns whether it has such limits: Qwen's do, as areas."""
+    """Set the limits of the image processor. Returns whether it has such limits: Qwen's do, as areas."""
     least, most = (images.size.get(edge) for edge in ("shortest_edge", "longest_edge"))
     if not hasattr(images, "merge_size") or not least or not most or most < _MIN_AREA:
         return False

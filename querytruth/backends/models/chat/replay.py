@@ -27,7 +27,7 @@ class ReplayOptions(PluginOptions):
 
 
 def load(options: ReplayOptions) -> ReplayModel:
-    """Returns the one recorded model that the options fit. Raises UserError for none or several."""
+    """Return the one recorded model that the options fit. Raises UserError for none or several."""
     if re.search(r"://[^/]*:[^/]*@|password=", str(options.replies)):
         reason = "a password in a definition would be published with the set"
         next_step = "leave it out: PGPASSWORD or ~/.pgpass gives it to the driver"
@@ -54,7 +54,7 @@ class ReplayModel:
         self._store = store
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
-        """Returns the recorded answers; `not_recorded` where there is none."""
+        """Return the recorded answers; `not_recorded` where there is none."""
         keys = [reply_key(self.identity, request) for request in requests]
         stored = self._store.find(sorted(set(keys)))
         answers = [stored.get(key, _NOT_RECORDED) for key in keys]

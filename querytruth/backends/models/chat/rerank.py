@@ -35,7 +35,7 @@ class RerankOptions(OpenAICompatibleOptions):
 
 
 def load(options: RerankOptions) -> RerankModel:
-    """Returns the model; sends nothing before the first question. Raises UserError for a bad address, and where an API
+    """Return the model; sends nothing before the first question. Raises UserError for a bad address, and where an API
     of texts is given no captions."""
     if options.form in _OF_TEXTS and options.captions is None:
         reason, next_step = "takes texts, but no images", "give it captions=FILE, or another form"
@@ -56,7 +56,7 @@ class RerankModel(OpenAICompatibleModel):
 
     @property
     def identity(self) -> ModelIdentity:
-        """The model's name and parameters, the captions among them."""
+        """Return the model's name and parameters, the captions among them."""
         own = super().identity
         digest = {} if self._captions is None else {"captions": self._captions.identity.revision[:12]}
         return ModelIdentity(own.name, own.revision, own.parameters | digest)
@@ -64,13 +64,13 @@ class RerankModel(OpenAICompatibleModel):
     def reply(
         self, requests: Sequence[chat.ChatRequest], on_answers: chat.OnAnswers = chat.always_continue
     ) -> list[chat.ChatAnswer]:
-        """Returns the scores, after the captions of all images were found."""
+        """Return the scores, after the captions of all images were found."""
         if self._captions is not None:
             self._texts = dict(zip(requests, self._captions.find_texts(requests), strict=True))
         return super().reply(requests, on_answers)
 
     def body(self, request: chat.ChatRequest) -> bytes | chat.Failure:
-        """Returns the body to post for a pair, or why there is none."""
+        """Return the body to post for a pair, or why there is none."""
         document = self._show(request)
         if isinstance(document, chat.Failure):
             return document
@@ -83,7 +83,7 @@ class RerankModel(OpenAICompatibleModel):
         return json.dumps(fields | self.options.extra).encode()
 
     def _show(self, request: chat.ChatRequest) -> Any:
-        """Returns the image, or its captions, in the form that the endpoint takes, or why it cannot be shown."""
+        """Return the image, or its captions, in the form that the endpoint takes, or why it cannot be shown."""
         if self._captions is not None:
             found = self._texts[request]
             text = found if isinstance(found, chat.Failure) else "\n".join(found)
@@ -95,5 +95,5 @@ class RerankModel(OpenAICompatibleModel):
         return {"image": images[0]["image_url"]["url"]} if self.options.form == "jina" else {"content": images}
 
     def read_score(self, envelope: Any) -> float | None:
-        """Returns the score of the pair."""
+        """Return the score of the pair."""
         return chat_completion.read_rank_score(envelope)

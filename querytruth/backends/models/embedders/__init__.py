@@ -49,7 +49,7 @@ class Embedder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """The identity of the weights, `name@revision`: part of every cache key and of the manifest."""
+        """Return the identity of the weights, `name@revision`: part of every cache key and of the manifest."""
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
         """(n, dimensions)."""
@@ -61,7 +61,7 @@ class TextEmbedder(Embedder, Protocol):
     compares_spelling: bool
 
     def check_language(self, texts: Iterable[str]) -> None:
-        """Raises UserError where the embedder does not know the texts' language."""
+        """Raise UserError where the embedder does not know the texts' language."""
 
 
 class ImageTextEmbedder(Embedder, Protocol):
@@ -72,7 +72,7 @@ class ImageTextEmbedder(Embedder, Protocol):
 
 
 def load_image_text_embedder(name: str) -> ImageTextEmbedder:
-    """Returns the embedder of that name, or the one for the model of that name. Raises UserError if it reads no
+    """Return the embedder of that name, or the one for the model of that name. Raises UserError if it reads no
     images."""
     embedder: ImageTextEmbedder = _load(name, "clip")
     if not hasattr(embedder, "encode_images"):
@@ -81,13 +81,13 @@ def load_image_text_embedder(name: str) -> ImageTextEmbedder:
 
 
 def load_query_embedder(name: str) -> Embedder:
-    """Returns the embedder of that name, or the one for the model of that name, for texts in the space of an index."""
+    """Return the embedder of that name, or the one for the model of that name, for texts in the space of an index."""
     embedder: Embedder = _load(name, "clip")
     return embedder
 
 
 def load_text_embedder(name: str) -> TextEmbedder:
-    """Returns the embedder of that name, or the one for the model of that name. Raises UserError if it is not a
+    """Return the embedder of that name, or the one for the model of that name. Raises UserError if it is not a
     `TextEmbedder`."""
     try:
         embedder: TextEmbedder = _load(name, "sentence_transformer")
@@ -100,25 +100,25 @@ def load_text_embedder(name: str) -> TextEmbedder:
 
 
 def offer_embedded(error: UserError) -> UserError:
-    """Returns the error of a text embedder that cannot be had, with the way that needs no model."""
+    """Return the error of a text embedder that cannot be had, with the way that needs no model."""
     offered = "char_ngrams in its place (text_embedder, embedder), which compares spelling and needs no model"
     next_step = f"{error.next_step}; or {offered}"
     return UserError(error.stage, error.item, error.reason, next_step)
 
 
 def compares_texts(embedder: Embedder) -> bool:
-    """Whether an embedder is a `TextEmbedder`."""
+    """Return whether an embedder is a `TextEmbedder`."""
     return hasattr(embedder, "compares_spelling")
 
 
 def must_download(name: str) -> bool:
-    """Whether loading the embedder of that name downloads its model from the hub."""
+    """Return whether loading the embedder of that name downloads its model from the hub."""
     is_local = name in EMBEDDERS.list_plugins() or Path(name).suffix in _FILE_SUFFIXES
     return not is_local and must_download_model(name)
 
 
 def detect_embedder(name: str, default: str) -> str:
-    """Returns the name of the embedder for a model, which is given by its folder or its name on the hub."""
+    """Return the name of the embedder for a model, which is given by its folder or its name on the hub."""
     folder = find_model_folder(name, EMBEDDERS.stage)
     for plugin in EMBEDDERS.list_plugins():
         marker = getattr(EMBEDDERS.import_plugin(plugin), "MARKER_FILE", None)
@@ -136,7 +136,7 @@ def _load(name: str, default: str) -> Any:
 
 
 def encode_in_batches(items: Iterable[T], size: int, encode: Callable[[list[T]], Vectors], dimensions: int) -> Vectors:
-    """Returns the vectors of all items, (n, dimensions). `size` items are read and encoded at a time."""
+    """Return the vectors of all items, (n, dimensions). `size` items are read and encoded at a time."""
     rest, parts = iter(items), [np.empty((0, dimensions), np.float32)]
     while part := list(islice(rest, size)):
         parts.append(encode(part))
@@ -144,5 +144,5 @@ def encode_in_batches(items: Iterable[T], size: int, encode: Callable[[list[T]],
 
 
 def to_rgb(image: Image.Image | NDArray[np.uint8]) -> Image.Image:
-    """Returns a Pillow image in RGB; an array has the shape (height, width, 3)."""
+    """Return a Pillow image in RGB; an array has the shape (height, width, 3)."""
     return image.convert("RGB") if isinstance(image, Image.Image) else Image.fromarray(image)

@@ -34,7 +34,7 @@ class CharNgramOptions(PluginOptions):
 
 
 def load(options: CharNgramOptions) -> CharNgramEmbedder:
-    """Returns the embedder; it needs no model."""
+    """Return the embedder; it needs no model."""
     return CharNgramEmbedder(options.dimensions)
 
 
@@ -53,11 +53,11 @@ class CharNgramEmbedder:
         self.fingerprint = f"{self.name}@{self.revision}"
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
-        """Returns (n, dimensions); ignores case, full and half width, punctuation and spaces."""
+        """Return (n, dimensions); ignores case, full and half width, punctuation and spaces."""
         return encode_in_batches(texts, _BATCH_SIZE, self._encode_batch, self.dimensions)
 
     def check_language(self, texts: Iterable[str]) -> None:
-        """Accepts every language."""
+        """Accept every language."""
 
     def _encode_batch(self, texts: list[str]) -> Vectors:
         normalized = [_normalize_text(text) for text in texts]
@@ -78,13 +78,13 @@ class CharNgramEmbedder:
 
 
 def _normalize_text(text: str) -> str:
-    """Returns the text in one case and compatibility form, words between single spaces, without punctuation."""
+    """Return the text in one case and compatibility form, words between single spaces, without punctuation."""
     spaced = _PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
     return f" {_CHINESE_BOUNDARY.sub('', spaced)} " if spaced else ""
 
 
 def _ngrams(rows: NDArray[Any], letters: Hashes) -> Iterator[tuple[NDArray[Any], Hashes, int]]:
-    """Yields rows, hashes and length of all n-grams inside one text, length by length; a space alone is none."""
+    """Yield rows, hashes and length of all n-grams inside one text, length by length; a space alone is none."""
     for length in range(1, _MAX_NGRAM + 1):
         count = max(len(letters) - length + 1, 0)
         last = rows[length - 1 :]

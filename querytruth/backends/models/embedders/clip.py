@@ -31,7 +31,7 @@ class ClipOptions(EmbedderOptions):
 
 
 def load(options: ClipOptions) -> ClipEmbedder:
-    """Loads the model in float32; downloads one that is not in the cache, except with HF_HUB_OFFLINE=1."""
+    """Load the model in float32; downloads one that is not in the cache, except with HF_HUB_OFFLINE=1."""
     folder = hub_models.find_model_folder(options.name, "load embedder")
     display_name, revision = hub_models.resolve_model_revision(options.name, folder.name)
     model, processor, tokenizer = _load_parts(options.name, folder)
@@ -89,7 +89,7 @@ class ClipEmbedder:
 
 
 def _load_parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
-    """Returns model, image processor (Pillow's: the same pixels on every machine) and tokenizer."""
+    """Return model, image processor (Pillow's: the same pixels on every machine) and tokenizer."""
     import torch
     from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
 
@@ -109,7 +109,7 @@ def _load_parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
 
 
 def _find_defect(model: Any, missing: Iterable[str], tokenizer: Any) -> str:
-    """Returns what transformers does not report: random weights, or a tokenizer of special tokens only."""
+    """Return what transformers does not report: random weights, or a tokenizer of special tokens only."""
     if not (hasattr(model, "get_image_features") and hasattr(model, "get_text_features")):
         return f"is a {type(model).__name__}, which gives no vectors of images and texts"
     if missing := sorted(missing):

@@ -45,7 +45,7 @@ class EmbeddingsOptions(PluginOptions):
 
 
 def load(options: EmbeddingsOptions) -> EndpointEmbedder:
-    """Returns the embedder; it sends nothing before the first text."""
+    """Return the embedder; it sends nothing before the first text."""
     check_service_url(options.url)
     return EndpointImageEmbedder(options) if options.images else EndpointEmbedder(options)
 
@@ -63,14 +63,14 @@ class EndpointEmbedder:
 
     @cached_property
     def dimensions(self) -> int:
-        """The length of a vector, which one call finds out where the options do not state it."""
+        """Return the length of a vector, which one call finds out where the options do not state it."""
         return self.options.dimensions or len(self._ask(["a"])[0])
 
     def check_language(self, texts: Iterable[str]) -> None:
-        """Accepts every language: an endpoint does not state which ones it knows."""
+        """Accept every language: an endpoint does not state which ones it knows."""
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
-        """Returns (n, dimensions)."""
+        """Return (n, dimensions)."""
         return encode_in_batches(texts, self.options.batch, self._encode, self.dimensions)
 
     def _encode(self, inputs: Sequence[str]) -> Vectors:
@@ -101,12 +101,12 @@ class EndpointImageEmbedder(EndpointEmbedder):
     """Texts and images in one space."""
 
     def encode_images(self, images: Iterable[Any]) -> Vectors:
-        """Returns (n, dimensions) of RGB images, or of arrays (height, width, 3)."""
+        """Return (n, dimensions) of RGB images, or of arrays (height, width, 3)."""
         return encode_in_batches(map(_to_data_uri, images), self.options.batch, self._encode, self.dimensions)
 
 
 def _digest_of_place(options: EmbeddingsOptions) -> str:
-    """Returns what tells endpoints apart that serve something else under one model name."""
+    """Return what tells endpoints apart that serve something else under one model name."""
     return hashlib.sha256(f"{options.url} {options.format} {options.dimensions}".encode()).hexdigest()[:12]
 
 
@@ -117,7 +117,7 @@ def _to_data_uri(image: Any) -> str:
 
 
 def _read_vectors(answer: Any, is_openai: bool, count: int) -> list[Any]:
-    """The vectors in the order of the inputs, which OpenAI's form numbers. Raises SearchFailure."""
+    """Return the vectors in the order of the inputs, which OpenAI's form numbers. Raises SearchFailure."""
     try:
         if is_openai:
             answer = [row["embedding"] for row in sorted(answer["data"], key=lambda row: row.get("index", 0))]

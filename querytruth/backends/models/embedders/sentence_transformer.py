@@ -36,7 +36,7 @@ class SentenceTransformerOptions(EmbedderOptions):
 
 
 def load(options: SentenceTransformerOptions) -> SentenceEmbedder:
-    """Loads the model in float32. Raises UserError where it reads no texts."""
+    """Load the model in float32. Raises UserError where it reads no texts."""
     name, folder = options.name, hub_models.find_model_folder(options.name, _STAGE)
     display_name, revision = hub_models.resolve_model_revision(name, folder.name)
     if Path(name).is_dir():
@@ -73,7 +73,7 @@ class SentenceEmbedder:
         return encode_in_batches(images, self.batch, self._encode, self.dimensions)
 
     def unknown_token_share(self, texts: Iterable[str]) -> float:
-        """Returns the share of tokens that the model does not know; 0 where its tokenizer knows every character."""
+        """Return the share of tokens that the model does not know; 0 where its tokenizer knows every character."""
         tokenizer = self._model.tokenizer
         listed = [text for text in texts if text.strip()]
         if tokenizer.unk_token_id is None or not listed:
@@ -84,7 +84,7 @@ class SentenceEmbedder:
         return float(counts[0] / max(counts[1], 1))
 
     def check_language(self, texts: Iterable[str]) -> None:
-        """Raises UserError where the model does not know the texts' language: all would seem alike."""
+        """Raise UserError where the model does not know the texts' language: all would seem alike."""
         share = self.unknown_token_share(texts)
         if share > MAX_UNKNOWN_SHARE:
             reason = f"does not know {share:.0%} of the tokens of these texts"
@@ -101,7 +101,7 @@ class SentenceEmbedder:
 
 
 def _digest_with_modules(folder: Path, revision: str) -> str:
-    """Returns a digest of the folder and its modules' folders: pooling and dense layers change the vectors, too."""
+    """Return a digest of the folder and its modules' folders: pooling and dense layers change the vectors, too."""
     parts = [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name[:1].isdigit()]
     digest = hashlib.sha256(revision.encode())
     for path in parts:

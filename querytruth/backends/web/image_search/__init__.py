@@ -71,7 +71,7 @@ class ImageSearch(Protocol):
     def identity(self) -> ModelIdentity: ...
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
-        """Returns at most `limit` results. Raises SearchError for a page without results."""
+        """Return at most `limit` results. Raises SearchError for a page without results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class PagedSearch:
     parse_page: Callable[[bytes], SearchResult]
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
-        """Returns the first results, from page 0 on while the pages are full; the number reported is that of page 0.
+        """Return the first results, from page 0 on while the pages are full; the number reported is that of page 0.
         Raises SearchError for a page without results."""
         first = fetch(self.request_page(query, 0), self.parse_page)
         candidates = list(first.candidates)
@@ -97,19 +97,19 @@ class PagedSearch:
 
 
 def load_image_search(search: str, /, **options: Any) -> ImageSearch:
-    """Returns the image search of that name. Raises UserError for an unknown name or option."""
+    """Return the image search of that name. Raises UserError for an unknown name or option."""
     loaded: ImageSearch = IMAGE_SEARCHES.load_plugin(search, options)
     return loaded
 
 
 def find_image_folder(search: str, options: Mapping[str, Any]) -> Path | None:
-    """Returns the `image_folder` of an image search's options; None for a search of the web."""
+    """Return the `image_folder` of an image search's options; None for a search of the web."""
     folder: Path | None = getattr(IMAGE_SEARCHES.parse_options(search, options), "image_folder", None)
     return folder
 
 
 def parse_json_object(text: str | bytes, *, strict: bool = True) -> dict[str, Any]:
-    """Returns a JSON object; not `strict`: with raw control characters in strings. Raises SearchError for another
+    """Return a JSON object; not `strict`: with raw control characters in strings. Raises SearchError for another
     page."""
     try:
         answer = parse_json(text, strict=strict)
@@ -121,7 +121,7 @@ def parse_json_object(text: str | bytes, *, strict: bool = True) -> dict[str, An
 
 
 def visible_text(markup: object) -> str | None:
-    """Returns a title or description without tags, entities and invisible characters; None for an empty one."""
+    """Return a title or description without tags, entities and invisible characters; None for an empty one."""
     if not isinstance(markup, str):
         return None
     text = _INVISIBLE.sub(" ", html.unescape(_TAG.sub("", markup[:_MAX_MARKUP_LENGTH])))
@@ -129,7 +129,7 @@ def visible_text(markup: object) -> str | None:
 
 
 def parse_count(number: object) -> int | None:
-    """Returns a count, given as a number or as digits; None for anything else."""
+    """Return a count, given as a number or as digits; None for anything else."""
     if isinstance(number, str) and re.fullmatch(r"[0-9]{1,9}", number):
         return int(number)
     is_one = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 1_000_000_000
@@ -137,12 +137,12 @@ def parse_count(number: object) -> int | None:
 
 
 def parse_side(number: object) -> int | None:
-    """Returns a side in pixels, likewise; None for the 0 that services write for an unknown one."""
+    """Return a side in pixels, likewise; None for the 0 that services write for an unknown one."""
     return parse_count(number) or None
 
 
 def normalize_web_url(url: object) -> str | None:
-    """Returns an http address, with the scheme if that is missing; None for anything else."""
+    """Return an http address, with the scheme if that is missing; None for anything else."""
     if not isinstance(url, str):
         return None
     url = f"https:{url.strip()}" if url.strip().startswith("//") else url.strip()

@@ -53,7 +53,7 @@ def load(options: BaiduOptions) -> PagedSearch:
 
 
 def parse_result_page(body: bytes) -> SearchResult:
-    """Returns the results of a page. Raises SearchError where Baidu blocks the client, or for another page."""
+    """Return the results of a page. Raises SearchError where Baidu blocks the client, or for another page."""
     answer = _read_json(_decode_text(body))
     if answer.get("antiFlag"):
         raise SearchError("turned_away", "blocked", str(answer.get("message") or "antiFlag")[:100])
@@ -64,7 +64,7 @@ def parse_result_page(body: bytes) -> SearchResult:
 
 
 def decode_url(encoded: object) -> str | None:
-    """Returns the decoded address; one that is not encoded stays."""
+    """Return the decoded address; one that is not encoded stays."""
     if not isinstance(encoded, str):
         return None
     if "_z2C$q" not in encoded:
@@ -104,7 +104,7 @@ def _decode_text(body: bytes) -> str:
 
 
 def _read_json(text: str) -> dict[str, Any]:
-    """Parses JSON with raw control characters in strings and with needless backslashes, which are removed."""
+    """Parse JSON with raw control characters in strings and with needless backslashes, which are removed."""
     try:
         return parse_json_object(_BACKSLASH.sub(lambda found: found[0] if found[1] else "", text), strict=False)
     except SearchError:

@@ -37,12 +37,12 @@ class FolderSearchOptions(PluginOptions):
 
     @property
     def image_folder(self) -> Path:
-        """The folder of the images."""
+        """Return the folder of the images."""
         return self.images or self.index.parent
 
 
 def load(options: FolderSearchOptions) -> FolderSearch:
-    """Reads the index. Raises UserError where it cannot be read, lacks a column, or has no image in the folder."""
+    """Read the index. Raises UserError where it cannot be read, lacks a column, or has no image in the folder."""
     with translate_read_errors(_STAGE, options.index, "give a file that names images and captions"):
         entries = _read_entries(options.index, options.encoding)
         sha256, _ = file_sha256(options.index)
@@ -63,7 +63,7 @@ class FolderSearch:
         }
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
-        """Returns the images whose captions fit; fetches nothing."""
+        """Return the images whose captions fit; fetches nothing."""
         terms = _normalize_text(query).split()
         matches = [
             (len(normalized), name, text)
@@ -109,7 +109,7 @@ def _normalize_text(text: str) -> str:
 
 
 def _read_entries(path: Path, encoding: str) -> Entries:
-    """Reads rows of an image and a caption, or of an image and a list of captions."""
+    """Read rows of an image and a caption, or of an image and a list of captions."""
     entries: Entries = {}
     for caption, row in read_caption_file(path, encoding, _METADATA_COLUMNS):
         entries.setdefault(caption.names[0], (row, []))[1].append(caption.text)

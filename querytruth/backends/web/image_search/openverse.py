@@ -39,7 +39,7 @@ def load(options: OpenverseOptions) -> PagedSearch:
 
 
 def parse_result_page(body: bytes) -> SearchResult:
-    """Returns the results of a page. Raises SearchError for another page."""
+    """Return the results of a page. Raises SearchError for another page."""
     answer = parse_json_object(body)
     items = answer.get("results")
     if not isinstance(items, list):
@@ -62,7 +62,7 @@ def _candidate(item: dict[str, Any]) -> ImageCandidate:
 
 
 def _licence(code: object, version: object) -> str | None:
-    """Returns cc-by-sa-4.0 for `by-sa` and `4.0`."""
+    """Return cc-by-sa-4.0 for `by-sa` and `4.0`."""
     if not isinstance(code, str) or not code.strip():
         return None
     plain = code.strip().lower()

@@ -50,7 +50,7 @@ class WikimediaCommonsOptions(PluginOptions):
 
 
 def load(options: WikimediaCommonsOptions) -> WikimediaCommonsSearch:
-    """The search of Wikimedia Commons."""
+    """Return the search of Wikimedia Commons."""
     return WikimediaCommonsSearch(options.endpoint)
 
 
@@ -63,7 +63,7 @@ class WikimediaCommonsSearch:
         self._endpoint = endpoint
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
-        """Returns the first results that are images. Raises SearchError for a page without results."""
+        """Return the first results that are images. Raises SearchError for a page without results."""
         answers: list[dict[str, Any]] = []
         continuation: dict[str, str] = {}
         for _ in range(_MAX_PAGES):
@@ -82,7 +82,7 @@ class WikimediaCommonsSearch:
 
 
 def parse_answer(body: bytes) -> dict[str, Any]:
-    """Returns one page as JSON. Raises SearchError for an error or a page without results."""
+    """Return one page as JSON. Raises SearchError for an error or a page without results."""
     answer = parse_json_object(body)
     if isinstance(error := answer.get("error"), dict):
         code = str(error.get("code"))[:100]  # cirrussearch-… or srsearch-… for an error in the query
@@ -93,7 +93,7 @@ def parse_answer(body: bytes) -> dict[str, Any]:
 
 
 def merge_answers(answers: Sequence[dict[str, Any]]) -> SearchResult:
-    """Returns the merged pages of one answer, since the fields of an image may be spread over several. Results are in
+    """Return the merged pages of one answer, since the fields of an image may be spread over several. Results are in
     the order of the search (`index`), else in that of the pages."""
     merged: dict[Any, dict[str, Any]] = {}
     reported = None
@@ -109,13 +109,13 @@ def merge_answers(answers: Sequence[dict[str, Any]]) -> SearchResult:
 
 
 def _pages(pages: Any) -> list[dict[str, Any]]:
-    """Returns the pages, which come as an object by id (format version 1) or as a list."""
+    """Return the pages, which come as an object by id (format version 1) or as a list."""
     listed = list(pages.values()) if isinstance(pages, dict) else pages if isinstance(pages, list) else []
     return [page for page in listed if isinstance(page, dict)]
 
 
 def _continuation(answer: dict[str, Any]) -> dict[str, str]:
-    """Returns the parameters of the next page, {} for none. The list that only gives the total is not continued."""
+    """Return the parameters of the next page, {} for none. The list that only gives the total is not continued."""
     continuation = answer.get("continue")
     if not isinstance(continuation, dict):
         return {}
@@ -145,7 +145,7 @@ def _candidate(page: dict[str, Any]) -> ImageCandidate:
 
 
 def _licence(info: dict[str, Any]) -> str | None:
-    """Returns the code (cc-by-sa-3.0-de, pd), else the short name in that form."""
+    """Return the code (cc-by-sa-3.0-de, pd), else the short name in that form."""
     licence_name = _metadata_text(info, "License") or _metadata_text(info, "LicenseShortName")
     return licence_name.lower().replace(" ", "-") if licence_name else None
 

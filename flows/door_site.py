@@ -63,7 +63,7 @@ def _page_routes(door: Door) -> APIRouter:
     def sheet(key: str) -> Response:
         found = door.find_set(key)
         if found is None or (jpeg := make_sheet(found)) is None:
-            raise HTTPException(404, "no image is at hand")
+            raise HTTPException(404, "no image available")
         return Response(jpeg, media_type="image/jpeg", headers=_CACHED)
 
     @routes.get("/door/photo/{side}/{name:path}")

@@ -38,11 +38,11 @@ CANNOT_TELL_MARK = "?"
 
 @dataclass(frozen=True, slots=True)
 class AuditAnswers:
-    """`grades`: by pair the grade that holds; `undetermined`: pairs of which the person, or two people who differ, do
-    not tell; `disputed`: those of these on which two differ; `judged_twice`, `same`: number of pairs that two people
-    graded, and on which they agree; `kappa`: Cohen's, of relevant or not, None where it is not defined; `reviewers` and
-    `notes`: by pair who answered, once for each look, and what they noted; `ratings`: by pair whether each answer says
-    relevant, in their order."""
+    """The answers of an audit, joined. `grades`: by pair the effective grade; `undetermined`: pairs that the person, or
+    two people who disagree, could not decide; `disputed`: pairs on which two people disagree; `judged_twice`, `same`:
+    number of pairs that two people graded, and on which they agree; `kappa`: Cohen's kappa of relevant or not, None
+    where it is undefined; `reviewers` and `notes`: by pair who answered, once for each look, and their notes;
+    `ratings`: by pair whether each answer is relevant, in order."""
 
     grades: dict[Pair, int]
     undetermined: list[Pair]
@@ -106,7 +106,7 @@ def read_judged_pairs(set_folder: Path, texts: Mapping[str, str]) -> dict[Pair, 
 
 
 def _resolve(answers: Mapping[tuple[str, int], int | None]) -> int | None:
-    """Return the last grade on the side of the majority; None where nobody tells, or as many say yes as no."""
+    """Return the last grade on the side of the majority; None where everybody was undecided or the votes are tied."""
     known = [grade for grade in answers.values() if grade is not None]
     balance = count_majority(known)
     sided = [grade for grade in known if (grade > 0) == (balance > 0)]
@@ -123,9 +123,9 @@ def _first_two(answers: Mapping[tuple[str, int], int | None]) -> tuple[int, int]
 
 
 def median_seconds(decisions: Iterable[QueryDecision]) -> float | None:
-    """Return the median time in which a person made a single judgment on the page after another decision; None of
-    fewer than ten. Longer than two minutes is a pause. An action that confirms several images at once, or a whole
-    query, says nothing of the time for one: it only ends the time before it."""
+    """Return the median time in which a person made a single judgment on the page after another decision; None with
+    fewer than ten. More than two minutes is a pause. An action that confirms several images at once, or a whole query,
+    has no time per judgment: it only ends the time before it."""
     actions: dict[tuple[str, str], set[str | None]] = {}
     for decision in decisions:
         if decision.view != "csv" and decision.at:
@@ -176,14 +176,14 @@ def mark_as_audit(decisions: list[QueryDecision], audit_id: str) -> list[QueryDe
 
 
 def load_audit(path: Path, name: str) -> tuple[StoredAudit, StoredSet]:
-    """Return an audit of the set at `path` and the version that it is of. Raises UserError where that version is gone
-    or has changed."""
+    """Return an audit of the set at `path` and its version. Raises UserError where that version was deleted or
+    changed."""
     audit = read_audit(audit_folder(path.parent, name))
     known = audit.manifest["set"]
     stored = set_files.read_set(set_files.find_set(str(path.parent / f"v{known['version']}")))
     if stored.manifest["content_digest"] != known["content_digest"]:
-        reason = f"is of {known['name']}/v{known['version']} as it was before that version changed"
-        raise UserError(AUDIT_STAGE, name, reason, "querytruth verify the set, or start another audit")
+        reason = f"belongs to {known['name']}/v{known['version']}, and that version changed afterwards"
+        raise UserError(AUDIT_STAGE, name, reason, "run querytruth verify on the set, or start another audit")
     return audit, stored
 
 
@@ -191,7 +191,7 @@ def build_sample_export(audit: StoredAudit, stored: StoredSet) -> ReviewExport:
     """Return the sample as a table to fill in, the same at every call. Raises UserError for an audit until a goal."""
     tables, manifest = stored.tables, stored.manifest
     if audit.manifest["unit"] == CARDS_UNIT:
-        reason = "asks its cards one by one on the page, and has no table of them"
+        reason = "hands out its cards one by one on the page and has no table of them"
         raise UserError(AUDIT_STAGE, audit.manifest["name"], reason, f"querytruth review {manifest['name']}")
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     names = tables.images["path"].where(tables.images["path"].notna(), tables.images["file_name"]).fillna("")
@@ -209,14 +209,16 @@ def build_sample_export(audit: StoredAudit, stored: StoredSet) -> ReviewExport:
 def import_sample(
     path: Path, name: str, file: Path, reviewer: str, options: ReviewTableOptions
 ) -> tuple[list[QueryDecision], list[UndeterminedPair], list[str]]:
-    """Return the answers of a filled-in sample, those that the person could not tell, and the problems for which none
-    is taken; stores nothing. Raises UserError for a file that is not the sample of this audit."""
+    """Return the answers of a filled-in sample, the undecided pairs, and the problems because of which no answer is
+    accepted; stores nothing. Raises UserError where the file is not the sample of this audit."""
     audit, stored = load_audit(path, name)
     audit_id = audit.manifest["audit_id"]
     export = build_sample_export(audit, stored)
     filled = review_csv.read_review_csv(file, options.encoding)
     if (filled.export_id, filled.view) != (export.export_id, export.view):
-        reason = f"is not the sample of {name} ({filled.view} of {filled.set_name}, export {filled.export_id})"
+        reason = (
+            f"is not the sample of audit {name} (set {filled.set_name}, view {filled.view}, export {filled.export_id})"
+        )
         next_step = f"fill in what querytruth review export-csv {path.parent.name} --audit {name} writes"
         raise UserError("import audit CSV", file, reason, next_step)
     at = datetime.now(UTC).isoformat(timespec="microseconds")

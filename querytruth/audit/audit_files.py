@@ -114,7 +114,7 @@ class Stratum(TypedDict):
 
 
 class DrawnAudit(TypedDict):
-    """What the id of an audit covers, besides the drawn pairs."""
+    """The content that the id of an audit covers, besides the drawn pairs."""
 
     schema_version: Count
     name: str
@@ -154,7 +154,9 @@ def audit_folder(set_folder: Path, name: str) -> Path:
     """Return the folder of an audit of the set at `set_folder`; it may be missing. Raises UserError for a name that no
     audit may have."""
     if not _NAME.fullmatch(name):
-        raise UserError("name audit", name, "is no name for an audit", "use lower-case letters, digits, '.', '_', '-'")
+        raise UserError(
+            "name audit", name, "is not a valid audit name", "use lower-case letters, digits, '.', '_', '-'"
+        )
     return contained_path(set_folder, f"{AUDITS_FOLDER}/{name}", _STAGE)
 
 
@@ -190,26 +192,26 @@ def _write_tables(folder: Path, manifest: AuditManifest, tables: dict[str, pd.Da
 
 
 def read_audit(folder: Path) -> StoredAudit:
-    """Read an audit. Raises UserError where there is none, or where a file is not as it was written."""
+    """Read an audit. Raises UserError where it does not exist, or a file changed since it was written."""
     manifest = read_audit_manifest(folder)
     tables = {}
     for name in _TABLES:
         path = contained_path(folder, f"{name}.parquet", _STAGE)
         restore = "restore the file, or start another audit"
         if path.name not in manifest["files"]:
-            raise UserError(_STAGE, path, "is not in the audit's manifest", restore)
+            raise UserError(_STAGE, path, "is not listed in the audit's manifest", restore)
         sha256 = manifest["files"][path.name]["sha256"]
         tables[name] = read_stated_table(folder, path.name, sha256, _STAGE, restore).to_pandas()
         if missing := _find_wrong_column(tables[name], AUDIT_COLUMNS[name]):
-            raise UserError(_STAGE, path, f"has no column {missing} as an audit has it", restore)
+            raise UserError(_STAGE, path, f"is missing columns that an audit needs: {missing}", restore)
     if manifest["unit"] == CARDS_UNIT:
         tables["sample"] = read_cards(folder)
     return StoredAudit(folder, manifest, **tables)
 
 
 def read_cards(folder: Path, *, lock: bool = True) -> pd.DataFrame:
-    """Return the cards of an audit until a goal (the columns of a sample, and `forecast`), in the order in which they
-    were planned. Without `lock`, the caller holds it. Raises UserError for a damaged file."""
+    """Return the cards of an audit with a goal (the columns of a sample, and `forecast`), in the order in which they
+    were planned. Without `lock`, the caller holds the lock. Raises UserError for a damaged file."""
     path = contained_path(folder, CARDS_FILE, _STAGE)
     restore = "restore the file, or start another audit"
     with translate_read_errors(_STAGE, path, restore, also=(ValueError, KeyError, TypeError)):
@@ -258,22 +260,22 @@ def _find_wrong_column(table: pd.DataFrame, columns: dict[str, str]) -> str | No
 
 
 def read_audit_manifest(folder: Path) -> AuditManifest:
-    """Read the manifest of an audit. Raises UserError where there is none, or where it is not as it was written."""
+    """Read the manifest of an audit. Raises UserError where it does not exist, or changed since it was written."""
     path = contained_path(folder, _MANIFEST_FILE, _STAGE)
     if not path.is_file():
         known = ", ".join(list_audits(folder.parent.parent)) or "none yet"
-        reason = f"is no audit of this set (it has: {known})"
+        reason = f"unknown audit of this set; known audits: {known}"
         raise UserError(_STAGE, folder.name, reason, "querytruth audit start SET --run RUN")
     with translate_read_errors(_STAGE, path, "restore the file", also=(ValueError, KeyError, TypeError)):
         manifest: AuditManifest = parse_bounded_json(read_regular(path))
         is_whole = manifest["manifest_digest"] == manifest_digest(manifest)
     if not is_whole:
-        raise UserError(_STAGE, path, "is not as it was written", "restore the file, or start another audit")
+        raise UserError(_STAGE, path, "changed since it was written", "restore the file, or start another audit")
     try:
         msgspec.convert(manifest, AuditManifest)
     except msgspec.ValidationError as error:
-        reason = f"is not as expected: {str(error).replace('`$.', '`')[:300]}"
-        raise UserError(_STAGE, path, reason, "ask for the audit again, or start another one") from None
+        reason = f"does not have the expected form: {str(error).replace('`$.', '`')[:300]}"
+        raise UserError(_STAGE, path, reason, "request the audit again, or start another one") from None
     return manifest
 
 

@@ -35,8 +35,8 @@ class CardAudit:
         self.pool = PooledPairs.from_audit(pool, queries, images, audit.manifest["seed"], _OUTSIDE_CARDS)
 
     def answer(self, answers: AuditAnswers, cards: pd.DataFrame | None = None) -> AnsweredPool:
-        """Return the bounds by these answers. Pairs of which people cannot tell count as not relevant; those on which
-        two people differ wait, of those that are judged again the first answer counts until the third."""
+        """Return the bounds by these answers. Undecided pairs count as not relevant. Pairs on which two people disagree
+        wait; of pairs that are judged again, the first answer counts until the third."""
         waiting = set(answers.disputed) if self.people > 1 else set()
         known = {pair: ratings[0] for pair, ratings in answers.ratings.items() if pair not in waiting}
         known |= {pair: grade > 0 for pair, grade in answers.grades.items()}
@@ -49,9 +49,9 @@ class CardAudit:
         return stated | {"to_judge_again": len(self._list_again(answers))}
 
     def hand_out(self, answers: AuditAnswers, reviewer: str, count: int) -> list[tuple[str, str]]:
-        """Return up to so many pairs for this person to judge: cards that nobody else has at the moment, of rounds
-        that are kept before. Once these certify the goal, pairs that are judged again, those of other people first;
-        none once that is done, too. Raises UserError where cards cannot be written."""
+        """Return up to so many pairs for this person to judge: first cards that nobody else holds, from rounds that are
+        already stored. Once these certify the goal, return pairs that are judged again, those of other people first;
+        then nothing. Raises UserError where cards cannot be written."""
         folder, now = self.audit.path, time.time()
         with audit_files.lock_cards(folder) as append:
             cards = audit_files.read_cards(folder, lock=False)

@@ -43,8 +43,8 @@ Pair = tuple[str, str]
 
 @dataclass(slots=True)
 class AuditSample:
-    """The drawn pairs of an audit, in the order of the sample; of an audit until a goal those that were handed out, and
-    `growing`, which hands out more."""
+    """The drawn pairs of an audit, in the order of the sample; for an audit with a goal, those that were handed out,
+    and `growing`, which hands out more."""
 
     audit_id: str
     pairs: list[Pair]
@@ -52,7 +52,7 @@ class AuditSample:
 
 
 class AuditFilter(BaseModel, extra="forbid", frozen=True):
-    """Which pairs of an audit are shown."""
+    """The pairs of an audit that a page shows."""
 
     audit: ShortText
     state: Literal["all", "open", "decided", "disputed"] = "all"
@@ -71,7 +71,7 @@ class AuditCards(LogView[AuditAnswer]):
     text and language by query id; `grades`: those of the set, and 0."""
 
     name, filter_model, verdict_model = "audit", AuditFilter, AuditVerdict
-    promise = "What the set, a model or others say of a pair is not shown."
+    promise = "What the set, a model or other people say about a pair is not shown."
 
     def __init__(
         self,
@@ -92,8 +92,8 @@ class AuditCards(LogView[AuditAnswer]):
         self._pairs = {name: set(sample.pairs) for name, sample in samples.items()}
 
     def hand_out(self, name: str, language: str = "en") -> tuple[list[str], str]:
-        """Return the keys of the cards that this reviewer answers next in an audit until a goal, and what is certified
-        so far, in a language; none of another audit. Raises UserError where cards cannot be kept."""
+        """Return the keys of the cards that this reviewer answers next in an audit with a goal, and what is certified
+        so far, in a language; nothing for other audits. Raises UserError where cards cannot be stored."""
         sample = self.samples.get(name)
         if sample is None or sample.growing is None:
             return [], ""
@@ -186,10 +186,10 @@ class AuditCards(LogView[AuditAnswer]):
         )  # fmt: skip
 
     def create_undo(self, at: str) -> AuditAnswer:
-        """Return the undo of the reviewer's last answer. Raises ActionError where there is none."""
+        """Return the undo of the reviewer's last answer. Raises ActionError where there is nothing to undo."""
         own = [one for state in self._states.values() for one in state.own[-1:]]
         if not own:
-            raise ActionError("there is nothing to take back")
+            raise ActionError("there is nothing to undo")
         last = max(own, key=lambda one: one.at)
         shared: JsonRecord = {"decision": "undo", "reviewer": self.reviewer, "view": AUDIT_VIEW, "at": at}
         if isinstance(last, UndeterminedPair):
@@ -208,7 +208,7 @@ class AuditCards(LogView[AuditAnswer]):
         names = {name: name for name in self.samples}
         return [
             choice_field("audit", "Audit", names),
-            state_field("Answered", disputed="two others differ: a third look"),
+            state_field("Answered", disputed="two others disagree: a third look"),
         ]
 
     def list_notes(self) -> list[str]:
@@ -217,7 +217,9 @@ class AuditCards(LogView[AuditAnswer]):
         for name, one in ((name, self.collect(name)) for name in self.samples):
             if one.judged_twice:
                 about = {"name": name, "judged_twice": f"{one.judged_twice:,}", "same": f"{one.same:,}"}
-                note = translate("%(name)s: %(judged_twice)s by two people, %(same)s alike", **about)
+                note = translate(
+                    "%(name)s: %(judged_twice)s judged by two people, %(same)s with the same answer", **about
+                )
                 notes.append(note + (translate(", kappa %(f)s", f=f"{one.kappa:.2f}") if one.kappa is not None else ""))
         return notes
 
@@ -266,7 +268,8 @@ def next_card_routes(cards: AuditCards) -> APIRouter:
 
 
 def build_audit_routes(stored: StoredSet, reviewer: str, about: JsonRecord) -> list[APIRouter]:
-    """Return the routes of the view; none for a version without an audit. Raises UserError for a damaged audit."""
+    """Return the routes of the view; an empty list for a version without an audit. Raises UserError for a damaged
+    audit."""
     samples = {}
     for name in list_audits(stored.path.parent):
         folder = audit_folder(stored.path.parent, name)

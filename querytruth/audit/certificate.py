@@ -46,9 +46,9 @@ def divide_error(**sizes: int) -> dict[str, float]:
 
 
 class CountBound:
-    """An upper bound on the hits among `size` pairs, which is true at all times at once but for a chance of `alpha`.
+    """An upper bound on the hits among `size` pairs that holds at all times at once, except with probability `alpha`.
 
-    `found` and `asked` count the hits and the cards so far; `at_most` is the bound on all hits, found ones among them.
+    `found` and `asked` count the hits and the cards so far; `at_most` bounds all hits, including those already found.
     """
 
     def __init__(self, size: int, alpha: float) -> None:
@@ -113,9 +113,9 @@ def plan_cards(bound: CountBound, expected: FloatArray, recall: float, already: 
 
 
 def _count_draws(lacking: FloatArray, rest: FloatArray, null_hits: FloatArray, remaining: RowIndices) -> FloatArray:
-    """Return how many draws from the remaining pairs, of which `rest` are hits, refute that there are `null_hits`: the
-    log-wealth that is lacking, by the rate at which it grows. Draws without replacement empty the rest: x draws of n
-    count as n log(n / (n - x)) with replacement."""
+    """Return how many draws from the remaining pairs, `rest` of which are hits, refute `null_hits` hits: the missing
+    log-wealth divided by its rate of growth. Draws without replacement exhaust the rest: x draws of n count as n log(n
+    / (n - x)) draws with replacement."""
     truth, null = np.minimum(rest / remaining, 1.0), np.minimum(null_hits / remaining, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = truth * np.log(truth / null) + np.where(truth < 1, (1 - truth) * np.log((1 - truth) / (1 - null)), 0.0)
@@ -142,9 +142,9 @@ def forecast_recall(bound: CountBound, expected: FloatArray, more: int, goal: fl
 class RelevanceModel:
     """The probability that a pair is relevant, by its features and its query, from the answers so far.
 
-    A logistic regression with a prior, and a shrunken offset for each query: it says whom to ask next and what a bettor
-    forecasts. No bound depends on it. `features`: a row per pair, standardised; `prior`: the coefficients to start
-    from, the constant first; `queries`: the number of each pair's query."""
+    A logistic regression with a prior, and a shrunken offset for each query. It selects the next card and makes the
+    forecast of the bettor; no bound depends on it. `features`: a row per pair, standardised; `prior`: the coefficients
+    to start from, the constant first; `queries`: the number of each pair's query."""
 
     def __init__(self, features: FloatArray, prior: Sequence[float], queries: RowIndices) -> None:
         self._rows = np.column_stack([np.ones(len(features)), features])
@@ -176,7 +176,7 @@ class RelevanceModel:
         return _logistic(scores + np.clip(offsets, -2, 2)[self._queries])
 
     def _likelihood(self, rows: FloatArray, labels: FloatArray, weights: FloatArray) -> float:
-        """Return the log likelihood of the labels with the prior, which the fit makes as large as it can be."""
+        """Return the penalised log likelihood of the labels, which the fit maximises."""
         scores, shift = rows @ weights, weights - self._prior
         return float((labels * scores - np.logaddexp(0, scores)).sum() - shift @ self._precision @ shift / 2)
 

@@ -1,4 +1,4 @@
-"""What the audits of a set give back to it: corrected figures of systems, and the certificate."""
+"""The results of audits that are used for the set itself: corrected figures of systems, and the certificate."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,10 +28,10 @@ CERTIFIED = (
 
 
 def find_corrections(path: Path, runs: Sequence[pd.DataFrame]) -> dict[str, list[JsonRecord]]:
-    """Return what audits say of runs (query_id, image_id, rank) on the version at `path`: `corrected`, rows of
-    CORRECTION_COLUMNS, and `truth`, how true the set's judgments are, by audit and measure, with the number of pairs
-    that people answered. An audited system is the same one where both have the same first results, whatever its name.
-    Raises UserError where no reported audit of this version has one of them."""
+    """Return the audit results for runs (query_id, image_id, rank) on the version at `path`: `corrected`, rows of
+    CORRECTION_COLUMNS, and `truth`, the quality of the set's judgments, by audit and measure, with the number of
+    answered pairs. Systems are matched by their first results, whatever their names. Raises UserError where no reported
+    audit of this version has one of them."""
     digest = read_manifest(path)["content_digest"]
     rows: list[JsonRecord] = []
     truth: list[JsonRecord] = []
@@ -40,7 +40,9 @@ def find_corrections(path: Path, runs: Sequence[pd.DataFrame]) -> dict[str, list
         file = contained_path(audit.path, audit_files.REPORT_FILE, AUDIT_STAGE)
         if audit.manifest["set"]["content_digest"] != digest or not file.is_file():
             continue
-        with translate_read_errors(AUDIT_STAGE, file, "make the report again", also=(ValueError, KeyError, TypeError)):
+        with translate_read_errors(
+            AUDIT_STAGE, file, "run querytruth audit report again", also=(ValueError, KeyError, TypeError)
+        ):
             report = parse_json(read_regular(file))
             figures, answered = report["figures"], report["answers"]["answered"]
             measured = [{"audit": name, "answered": answered, **row} for row in report["truth"]]
@@ -50,7 +52,7 @@ def find_corrections(path: Path, runs: Sequence[pd.DataFrame]) -> dict[str, list
                 rows += [{"audit": name, **figure} for figure in figures if figure["system"] == system]
         truth += measured if len(rows) > before else []
     if not rows:
-        reason = "has no report of an audit of this version with these results"
+        reason = "no audit report of this version covers these results"
         set_name = path.parent.name
         next_step = f"querytruth audit start {set_name} --run RUN, judge, querytruth audit report {set_name}"
         raise UserError(AUDIT_STAGE, f"{set_name}/{path.name}", reason, next_step)
@@ -69,8 +71,9 @@ def _is_same(results: pd.DataFrame, run: pd.DataFrame) -> bool:
 
 
 def certify_tables(stored: StoredSet, tables: Tables) -> tuple[Certificate | None, str]:
-    """Return what an audit of this version certifies of the tables that are to follow it, the highest of several, for
-    a manifest (without the content digest), and why none does ("" where there is one, or no such audit)."""
+    """Return, for a manifest, the certificate that an audit of this version gives to its next tables (the highest of
+    several, without the content digest), and the reason where there is none ("" where there is one, or no such audit).
+    """
     found: list[Certificate] = []
     reason = ""
     for name in audit_files.list_audits(stored.path.parent):
@@ -84,7 +87,10 @@ def certify_tables(stored: StoredSet, tables: Tables) -> tuple[Certificate | Non
         answers = read_answers(stored.path, growing.audit)
         answered = growing.answer(answers)
         if others := _count_others(answered, stored.tables, tables):
-            reason = f"Audit {name} certifies nothing of it: {others:,} pairs are not as people answered there."
+            reason = (
+                f"Audit {name} certifies nothing about this version: {others:,} pairs differ from what people "
+                "answered there."
+            )
         elif len(answered.rows):
             stated = growing.certify(answers)
             kept = {key: stated[key] for key in CERTIFIED}
@@ -94,8 +100,8 @@ def certify_tables(stored: StoredSet, tables: Tables) -> tuple[Certificate | Non
 
 
 def _count_others(answered: AnsweredPool, before: Tables, tables: Tables) -> int:
-    """How many pairs are not as the audit has them: a query without a relevant image may be gone, all others stay as
-    they are."""
+    """Return how many pairs differ from the audit's: a query without a relevant image may be missing, all others must
+    be unchanged."""
     pairs, relevant = answered.pool.pairs, answered.judge_pairs() > 0
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     known = zip(before.queries["query_id"], before.queries["text"], strict=True)

@@ -21,7 +21,7 @@ from querytruth.requests import IN_FORMS, ByName
 
 
 class StrataOptions(StrictModel):
-    """Where people look. `floor`: pairs of each stratum, where it has so many; `judged_relevant`: the share of the
+    """How judgments are divided. `floor`: pairs of each stratum, if it has so many; `judged_relevant`: the share of
     judgments on pairs that the set calls relevant; `outside`: the share on pairs outside the pool."""
 
     floor: int = Field(15, ge=2)
@@ -42,7 +42,7 @@ class JudgeOptions(StrictModel):
 
     @property
     def calls_per_pair(self) -> int:
-        """How many questions each pair takes."""
+        """Number of questions that each pair needs."""
         return max(self.samples, 1)
 
 
@@ -53,31 +53,31 @@ class AuditJudgeOptions(JudgeOptions):
 
 
 class PairJudgeOptions(JudgeOptions, allow_inf_nan=False):
-    """A judge that decides pairs which a build proposes, once people's answers calibrate it. `at_least`: the
+    """A judge that decides the pairs that a build proposes, once people's answers calibrate it. `at_least`: the
     probability from which a pair counts as relevant."""
 
     at_least: float = Field(0.9, gt=0, le=1)
 
 
 class AuditKeys(StrictModel):
-    """What a definition of an audit and the options of its commands have in common. People judge so many pairs, or,
-    card by card, until a share of the relevant pairs is certified. `strata`: where they look."""
+    """The settings that a definition of an audit and the options of its commands share. People judge a fixed number of
+    pairs or, card by card, until a share of the relevant pairs is certified. `strata`: how judgments are divided."""
 
-    judgments: int = Field(300, ge=20, le=100_000, description="Pairs that people judge.")
+    judgments: int = Field(300, ge=20, le=100_000, description="Number of pairs that people judge.")
     until: Annotated[str | None, ByName("--until", "recall=SHARE")] = Field(
         None,
         pattern=r"^recall=(0?\.\d+|1(\.0*)?)$",
-        description="Ask the card that counts most until this share of the pool's relevant pairs is certified.",
+        description="Show the most informative card next until this share of the pool's relevant pairs is certified.",
     )
     strata: Annotated[StrataOptions, IN_FORMS] = StrataOptions()
-    people: int = Field(1, ge=1, le=5, description="How many people judge each pair.")
-    name: str = Field("audit", pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", description="The name of the audit.")
+    people: int = Field(1, ge=1, le=5, description="Number of people who judge each pair.")
+    name: str = Field("audit", pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", description="Name of the audit.")
     runs: Annotated[list[Path], OneOrMore, ByName("--run", "RUN")] = Field(
-        default_factory=list, description="A system's run file, or the folder of its result."
+        default_factory=list, description="Run file of a system, or the folder of its result."
     )
-    depth: int = Field(20, ge=1, le=1000, description="Results of each query and run that are pooled.")
-    seed: int = Field(0, description="Of the draw.")
-    out: OutputFolder = Field(DATASETS_FOLDER, description="Where sets lie.")
+    depth: int = Field(20, ge=1, le=1000, description="Number of results per query and run that are pooled.")
+    seed: int = Field(0, description="Seed of the draw.")
+    out: OutputFolder = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
 
     @property
     def goal(self) -> float | None:

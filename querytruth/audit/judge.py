@@ -71,9 +71,9 @@ def _quote(query: str) -> str:
 
 
 class JudgeQuestions:
-    """Builds the questions whether images fit queries. `queries`: query_id, text, language; `grades`: by grade what it
-    means; `form`: whether it asks for a grade, for yes or no, or is the query alone, to a model that scores pairs;
-    `samples`: how often it asks for a yes or no, 0 for the probability of it."""
+    """Build the questions whether images fit queries. `queries`: query_id, text, language; `grades`: the meaning of
+    each grade; `form`: ask for a grade or for yes or no, or give the query alone to a model that scores pairs;
+    `samples`: number of yes-or-no answers per pair, 0 for the probability of yes."""
 
     def __init__(self, queries: pd.DataFrame, grades: Mapping[int, str], form: JudgeForm, samples: int = 0) -> None:
         self.form, self.samples = form, samples
@@ -106,8 +106,8 @@ class JudgeQuestions:
         return [self.build(query, image, number) for query, image in pairs for number in numbers]
 
     def read_scores(self, answers: Sequence[chat.ChatAnswer]) -> list[float | None]:
-        """Return by pair what a judge answered as a number: its grade where it was asked for one, the share of yes
-        where it was sampled; None where it is none, or where half of the samples say neither yes nor no."""
+        """Return by pair what a judge answered as a number: the grade, or the share of yes where it was sampled; None
+        without a number, or where half of the samples are neither yes nor no."""
         if not self.samples:
             return [self._read_score(one) for one in answers]
         texts = [one.text if isinstance(one, chat.Reply) else "" for one in answers]
@@ -166,18 +166,16 @@ def _find_images(stored: StoredSet, image_ids: set[str], form: JudgeForm) -> dic
                 found[place.image_id] = chat.ChatImage(Path(place.image_id), "", file_name, place.image_id)
                 continue
             if place.location is None or "://" in place.location or place.sha256 is None:
-                reason = "is not at hand, so that no judge can see it"
-                raise UserError(
-                    JUDGE_STAGE, place.image_id, reason, "build the set with `render`, or leave out --judge"
-                )
+                reason = "image file not available, so the judge cannot see it"
+                raise UserError(JUDGE_STAGE, place.image_id, reason, "build the set with `render`, or remove --judge")
             found[place.image_id] = chat.ChatImage(Path(place.location), place.sha256, file_name, place.image_id)
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeLabels:
-    """A grade by pooled pair, in the pool's order, -1 without one, and the sentence that it gave; `record` says who
-    judged, and what it cost. `scores`: in place of grades, NaN without one."""
+    """A grade by pooled pair, in the pool's order, -1 without one, and the sentence of the judge; `record` holds the
+    judge and its cost. `scores`: in place of grades, NaN without one."""
 
     grades: list[int]
     reasons: list[str]
@@ -192,7 +190,9 @@ def choose_form(choice: JudgeOptions | None) -> JudgeForm:
     if not chat.takes_pairs(choice.model):
         return "yes" if choice.scores or choice.samples else "grade"
     if choice.samples:
-        raise UserError(JUDGE_STAGE, choice.model, "gives scores itself, and is not sampled", "leave out samples")
+        raise UserError(
+            JUDGE_STAGE, choice.model, "returns scores itself, so sampling has no effect", "remove the samples option"
+        )
     return "pair"
 
 
@@ -211,8 +211,8 @@ def load_outside_judge(choice: JudgeOptions, names: Collection[str]) -> chat.Cha
     judge = chat.load_chat_model(choice.model, **choice.options)
     identity = {name.casefold() for name in (judge.identity.name, judge.identity.revision) if name}
     if not choice.allow_contestant and identity & {name.casefold() for name in names}:
-        reason = "is a system of this audit, and would judge its own results"
-        raise UserError(JUDGE_STAGE, judge.identity.name, reason, "choose another model, or say --allow-contestant")
+        reason = "is a system of this audit and would judge its own results"
+        raise UserError(JUDGE_STAGE, judge.identity.name, reason, "choose another model, or add --allow-contestant")
     return judge
 
 
@@ -235,9 +235,9 @@ def judge_pool(judge: chat.ChatModel, pooled: PooledSet) -> JudgeLabels:
     parsed = questions.read_scores(answers)
     if not any(grade is not None for grade in parsed):
         failures = [one for one in answers if isinstance(one, chat.Failure)]
-        reason = f"{failures[0].reason}: {failures[0].detail}" if failures else "no reply holds a grade"
+        reason = f"{failures[0].reason}: {failures[0].detail}" if failures else "no reply contains a grade"
         raise UserError(
-            JUDGE_STAGE, judge.identity.name, f"gave no grade ({reason})", "choose a model that sees images"
+            JUDGE_STAGE, judge.identity.name, f"returned no grade ({reason})", "choose a model that accepts images"
         )
     record, replies = questions.describe_judge(judge), session.provenance().inputs[0]["sha256"]
     unusable = sum(grade is None for grade in parsed)
@@ -254,8 +254,8 @@ def _read_scores(
     found = questions.read_scores(answers)
     if all(one is None for one in found):
         failure = next((one for one in answers if isinstance(one, chat.Failure)), None)
-        reason = f"gave no score ({failure.reason}: {failure.detail})" if failure else "gave no score"
-        next_step = "choose a model that gives log probabilities, or sample it: --judge-samples 10"
+        reason = f"returned no score ({failure.reason}: {failure.detail})" if failure else "returned no score"
+        next_step = "choose a model that returns log probabilities, or sample it: --judge-samples 10"
         raise UserError(JUDGE_STAGE, judge.identity.name, reason, next_step)
     record, replies = questions.describe_judge(judge), session.provenance().inputs[0]["sha256"]
     scores = [math.nan if one is None else one for one in found]

@@ -1,7 +1,7 @@
-"""How far a judge can be trusted: what it says of pairs that people judged, with the image and without it.
+"""The reliability of a judge: its answers on pairs that people judged, with the image and without it.
 
-Scores have a reliability curve: what they say, calibrated on the answers to other queries, beside what people say; a
-grade is a score, too. Grades have kappa, sensitivity and specificity besides.
+Scores have a reliability curve: each score, calibrated on the answers to other queries, beside the share of people's
+answers; a grade counts as a score, too. Grades also have kappa, sensitivity and specificity.
 """
 
 from __future__ import annotations
@@ -55,8 +55,10 @@ def check_judge(path: Path, judge: ChatModel, choice: definition.JudgeOptions) -
     known = read_judged_pairs(path.parent, dict(zip(queries["query_id"], queries["text"], strict=True)))
     grades = {pair: grade for pair, grade in sorted(known.items()) if pair[1] in images}
     if len(grades) < _FEWEST:
-        reason = f"people judged {len(grades)} of its pairs, a check needs {_FEWEST}"
-        raise UserError(JUDGE_STAGE, path.parent.name, reason, f"judge on: querytruth review {path.parent.name}")
+        reason = f"people judged {len(grades)} of its pairs, but a check needs {_FEWEST}"
+        raise UserError(
+            JUDGE_STAGE, path.parent.name, reason, f"judge more pairs: querytruth review {path.parent.name}"
+        )
     questions = SetQuestions(stored, {image for _, image in grades}, form, choice.samples)
     session = ChatSession(open_judge_store(stored))
 
@@ -65,8 +67,8 @@ def check_judge(path: Path, judge: ChatModel, choice: definition.JudgeOptions) -
         scores = questions.read_scores(replies)
         if all(one is None for one in scores):
             failures = [f" ({one.reason}: {one.detail})" for one in replies if isinstance(one, Failure)]
-            reason = f"gave no {'grade' if form == 'grade' else 'score'}{failures[-1] if failures else ''}"
-            raise UserError(JUDGE_STAGE, judge.identity.name, reason, "choose a model that sees images")
+            reason = f"returned no {'grade' if form == 'grade' else 'score'}{failures[-1] if failures else ''}"
+            raise UserError(JUDGE_STAGE, judge.identity.name, reason, "choose a model that accepts images")
         return np.array([np.nan if one is None else one for one in scores], dtype=np.float64)
 
     scores, people = ask(questions.images), np.array(list(grades.values()))
@@ -139,8 +141,8 @@ def fit_curve(scores: FloatArray, relevant: FloatArray, wanted: FloatArray) -> F
     """Return the probability of each wanted score, from pairs with scores that people answered: isotonic regression
     (Zadrozny and Elkan, "Transforming classifier scores into accurate multiclass probability estimates", KDD 2002).
 
-    Its last step is often a handful of relevant pairs, which say 1 too easily: each step gets two more answers at the
-    base rate, so that what is published from .9 on is .9."""
+    Its last step often holds only a handful of relevant pairs and would give 1: each step gets two more answers at the
+    base rate, so that a published .9 is .9."""
     from scipy.optimize import isotonic_regression  # a build needs it only where a judge is asked
 
     if not len(scores):
@@ -155,9 +157,9 @@ def fit_curve(scores: FloatArray, relevant: FloatArray, wanted: FloatArray) -> F
 
 
 def describe_reliability(scores: FloatArray, relevant: FloatArray, queries: Sequence[str]) -> Reliability | None:
-    """Return how far calibrated scores can be believed: by tenth of the pairs what they say and what people say, the
-    expected calibration error, and the area under the ROC curve of the scores; None below 30 answers, or where people
-    say the same of all."""
+    """Return the calibration of scores: by tenth of the pairs the score and the share that people call relevant, the
+    expected calibration error, and the area under the ROC curve; None below 30 answers, or where all answers are the
+    same."""
     if len(scores) < FEWEST_CALIBRATED or not 0 < relevant.mean() < 1:
         return None
     calibrated = calibrate_scores(scores, relevant, queries)

@@ -96,7 +96,7 @@ def list_damages(images: pd.DataFrame, queries: pd.DataFrame, metric: Metric) ->
         Damage("order below rank 3 shuffled", _shuffle_tail),
         Damage("random result at rank 1", _replace_first),
         Damage("half of the results cut", partial(_cut_results, cut=metric.cut)),
-        lose_queries("queries without answers", partial(draw_any, total=len(queries))),
+        lose_queries("queries without results", partial(draw_any, total=len(queries))),
     ]
     for column in ("topic", "language", "style"):
         if column in queries and queries[column].nunique() > 1:

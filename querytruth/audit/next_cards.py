@@ -102,7 +102,7 @@ class PooledPairs:
 
     def find_cards(self, cards: pd.DataFrame, answers: Mapping[tuple[str, str], bool]) -> AnsweredPool:
         """Return the pool with its cards (CARD_COLUMNS), in the order in which they were planned, and the answers: by
-        query_id and image_id whether the pair is relevant; a card without one waits."""
+        query_id and image_id whether the pair is relevant; a card without an answer waits."""
         pairs = list(zip(cards["query_id"], cards["image_id"], strict=True))
         known_pairs, asked = (pd.MultiIndex.from_frame(table[PAIR].astype("str")) for table in (self.pairs, cards))
         rows = known_pairs.get_indexer(asked).astype(np.int64)
@@ -111,8 +111,8 @@ class PooledPairs:
         return AnsweredPool(self, rows, kinds, cards["forecast"].to_numpy(dtype=np.float64), known)
 
     def name_cards(self, planned: PlannedCards, before: int, asked_outside: int) -> pd.DataFrame:
-        """Return planned cards as a table (CARD_COLUMNS), after so many earlier ones. `order` is that in which they
-        are shown, which does not tell why one is asked."""
+        """Return planned cards as a table (CARD_COLUMNS), numbered after earlier ones. `order` is the order in which
+        they are shown, which does not reveal why a card is asked."""
         inside = planned.rows >= 0
         rest = self.outside[PAIR].iloc[asked_outside : asked_outside + int((~inside).sum())]
         pairs = pd.concat([self.pairs[PAIR].iloc[planned.rows[inside]], rest], ignore_index=True).astype("str")
@@ -171,23 +171,23 @@ class AnsweredPool:
 
     @property
     def kept(self) -> int:
-        """How many of the pairs that the truth had are right, at least."""
+        """Return the lower bound of the number of correct pairs in the ground truth."""
         return self.wrong.size - self.wrong.at_most
 
     @property
     def recall(self) -> float:
-        """Return the share of the pool's relevant pairs that the truth has, at least; 1 where there are none."""
+        """Return the lower bound of the share of the pool's relevant pairs in the ground truth; 1 for an empty pool."""
         most = self.kept + self.missing.at_most
         return (self.kept + self.found) / most if most else 1.0
 
     @property
     def truth_size(self) -> int:
-        """How many pairs the truth has with these answers."""
+        """Return the number of pairs in the ground truth with these answers."""
         return self.wrong.size - (self.wrong.at_most - self.doubt[0]) + self.found
 
     @property
     def doubt(self) -> tuple[int, int]:
-        """How many pairs of the truth that nobody judged may be wrong, and how many may be missing, at most."""
+        """Return the upper bounds of wrong unjudged pairs in the ground truth, and of missing pairs."""
         wrong = int((~self.is_relevant & ~self.is_waiting & (self.kinds == _MARKED)).sum())
         return self.wrong.at_most - wrong, self.missing.at_most - self.found
 
@@ -299,7 +299,7 @@ class AnsweredPool:
         return PlannedCards(rows, kinds, inclusion, forecasts)
 
     def _value(self, chances: FloatArray) -> FloatArray:
-        """What an answer to a pair is worth."""
+        """Return the value of an answer to each pair."""
         pool, is_found = self.pool, self.is_relevant & (self.rows >= 0)
         has_one = np.zeros(int(pool.queries.max(initial=-1)) + 1, dtype=bool)
         has_one[pool.queries[self.rows[is_found]]] = has_one[pool.queries[pool.is_marked]] = True

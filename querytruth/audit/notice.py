@@ -1,4 +1,4 @@
-"""What a set would notice, where a search is blind, what nobody asks: measured on one system, stored, with a page."""
+"""The measurement of what a set would notice, where a search is blind and what nobody asks; stored, with a page."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -161,7 +161,7 @@ def _measure_appearance(stored: StoredSet, images: pd.DataFrame) -> pd.DataFrame
     drawn = sorted(images["image_id"], key=lambda one: stable_hash("appearance", one))[:_LOOKED_AT]
     located = locate_set_images(stored, drawn)
     jobs = [PixelsJob(place, _SIDE, None) for place in located.values()]
-    with current_run().reporter.bar("look at images", len(jobs), "images") as advance:
+    with current_run().reporter.bar("judge images", len(jobs), "images") as advance:
         decoded = DecodedImages(jobs, advance)
         scores = [compute_quality_scores(np.asarray(one.convert("L"))[None])[0] for one in decoded]
     ids = [name for row, name in enumerate(located) if row not in decoded.failures]

@@ -28,7 +28,7 @@ from querytruth.sets.published_files import newest_version
 from querytruth.sets.set_files import StoredSet, find_set, locate_images, read_set
 
 _NOT_SEARCHED = [
-    "small parts of images, and rotated ones",
+    "small crops of images, and rotated ones",
     "paraphrases and translations of texts",
 ]
 _STAGE = "find overlap"
@@ -96,7 +96,7 @@ def _find_pairs(
 
 
 def _open_collection(against: str, out: Path) -> tuple[Iterable[pd.DataFrame] | None, Iterable[tuple[str, str]] | None]:
-    """Return the tables of images and the texts of a collection, None for what it has not. Raises UserError."""
+    """Return the table of images and the texts of a collection, each None where it has none. Raises UserError."""
     path = Path(against)
     if is_set(against):
         other = read_set(find_set(against, out))
@@ -105,8 +105,8 @@ def _open_collection(against: str, out: Path) -> tuple[Iterable[pd.DataFrame] | 
     if path.is_dir() or path.suffix in (".txt", ".lst"):
         return hash_images(against), None
     if path.suffix not in TABLE_SUFFIXES:
-        next_step = f"give one, or a file with one of {', '.join((*TABLE_SUFFIXES, '.txt'))}"
-        raise UserError(_STAGE, against, "is no folder, set, table or list", next_step)
+        next_step = f"give a folder of images, or a file with one of {', '.join((*TABLE_SUFFIXES, '.txt'))}"
+        raise UserError(_STAGE, against, "is not a folder, a set, a table or a list", next_step)
     if (column := find_text_column(path)) is None:
         return hash_images(against), None
     return None, read_texts(path, column)
@@ -163,7 +163,7 @@ def drop_leaked_queries(stored: StoredSet, queries: pd.DataFrame, against: Seque
 
 
 def is_set(against: str) -> bool:
-    """Return whether a collection is a set: its folder, a version of it, or a name that is no path."""
+    """Return whether a collection is a set: its folder, a version of it, or a name that is not a path."""
     path = Path(against)
     return (path / "manifest.json").is_file() or newest_version(path) is not None or not path.exists()
 
@@ -182,7 +182,7 @@ def hash_set_images(stored: StoredSet) -> pd.DataFrame:
 
 
 def list_images(images: str) -> list[tuple[str, str]]:
-    """Return (item, place) of the images of a folder, a list or a table. Raises UserError where it is none of them."""
+    """Return (item, place) of the images of a folder, a list or a table. Raises UserError for anything else."""
     source = image_sources.open_source(images)
     items = source.list_items().items.to_pylist()
     located = zip(items, source.locate_all(items), strict=True)
@@ -198,7 +198,7 @@ def hash_images(images: str) -> Iterator[pd.DataFrame]:
         count += len(table)
         yield table
     if not count:
-        raise UserError(_STAGE, images, "holds no image that can be read", "give a folder of images")
+        raise UserError(_STAGE, images, "contains no readable image", "give a folder of images")
     if skipped:
         reasons = ", ".join(f"{reason} {number:,}" for reason, number in sorted(skipped.items()))
         current_run().reporter.log(f"{images}: not compared: {reasons}")

@@ -89,8 +89,8 @@ def _file_rows(keys: RowIndices) -> tuple[RowIndices, RowIndices]:
 class ImageOverlap:
     """The images of a set; `find_pairs` compares them with tables of other images.
 
-    Tables of images have item, sha256, pixels, views, thumbnail and details, of which any may be missing, and
-    several rows of an item, as of a rendered image and its original; `count` is that of the images with pixels."""
+    Tables of images have item, sha256, pixels, views, thumbnail and details; any column may be missing, and an item may
+    have several rows, such as a rendered image and its original. `count` counts the images with pixels."""
 
     def __init__(self, images: pd.DataFrame) -> None:
         self.count = int(images["pixels"].notna().sum())
@@ -169,12 +169,12 @@ def find_bytes_alone(images: pd.DataFrame, hashed: pd.DataFrame, mode: str | Non
 
 
 def describe_bytes_alone(counts: dict[str, Any]) -> str:
-    """Return the counts of `find_bytes_alone` as people read them; nothing where there are none."""
+    """Return the counts of `find_bytes_alone` as text; "" where all are zero."""
     return ", ".join(f"{count:,} {_WORDS[name]}" for name, count in counts.items())
 
 
 _WORDS = {
-    "not_read": "whose file in the set was not read",
+    "not_read": "whose file in the set could not be read",
     "little_structure": "with too little structure for a hash",
     "render_mode_crop": "that render.mode crop cut",
     "render_mode_fit": "that render.mode fit framed",

@@ -116,8 +116,8 @@ def _strata(report: Mapping[str, Any], names: Mapping[str, str]) -> list[_Templa
 
 
 def write_audit_page(report: dict[str, Any], folder: Path, stored: StoredSet, language: str) -> Path:
-    """Write report.html into the audit's folder and returns it. `report` is that of report_audit; `stored` the version
-    that it is of. Raises UserError where it cannot be written."""
+    """Write report.html into the audit's folder and return its path. `report` comes from report_audit; `stored` is the
+    audited version. Raises UserError where it cannot be written."""
     page = contained_path(folder, REPORT_PAGE_FILE, "write report")
     thumbnails = make_set_thumbnails(stored, list_shown_images(report))
     html = render_audit_page(report, stored.tables.images, stored.manifest, thumbnails, language)

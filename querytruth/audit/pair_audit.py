@@ -38,10 +38,10 @@ def allocate_sample(
 
 
 def split_by_judge(sizes: Sequence[int], expected_shares: Sequence[float], total: int) -> NDArray[np.int64]:
-    """Return the numbers to draw from the parts into which a judge's labels divide one stratum.
+    """Return the numbers of pairs to draw from the parts into which a judge's grades divide one stratum.
 
-    Each part gets nearly its proportional number, and only the rest goes where Neyman's rule wants it: a judge whose
-    labels mean nothing then widens intervals by the square root of 1.07 at most, whatever it says."""
+    Each part gets almost its proportional number, and the rest follows Neyman's rule: a judge whose grades mean nothing
+    then widens intervals by at most the square root of 1.07."""
     size = np.asarray(sizes, dtype=np.int64)
     share = np.asarray(expected_shares, dtype=np.float64)
     total = min(total, int(size.sum()))
@@ -165,8 +165,8 @@ class PairAudit:
         return estimate_truth(counts.pick(is_judged), counts.pick(~is_judged))
 
     def estimate_relevant(self, chosen: BoolArray) -> IntervalEstimate:
-        """Return the number of relevant pairs among the chosen ones. A stratum of which none of these was drawn has
-        the share of the whole stratum, and is not bounded."""
+        """Return the number of relevant pairs among the chosen ones. A stratum without a drawn pair among them gets the
+        share of the whole stratum and has no bound."""
         counts, whole = self.count(chosen), self.count()
         used = np.asarray(counts.size) > 0
         known = used & (np.asarray(counts.drawn) > 0)
@@ -180,12 +180,12 @@ class PairAudit:
 
 
 def estimate_systems(audit: PairAudit, ranks: pd.DataFrame, query_count: int, depth: int) -> pd.DataFrame:
-    """Return by system and metric (`p@k`, `found@k`) the figure by the set's own judgments, the corrected one, and the
-    ends of its interval.
+    """Return by system and metric (`p@k`, `found@k`) the figure by the set's own judgments, the corrected figure, and
+    the ends of its interval.
 
-    `p@k` is the mean over all queries of the set; `found@k` is the share of all relevant pairs of the pool that the
-    system returns among its first k: recall over all pairs at once, which pairs drawn one by one can tell (a mean of
-    each query's own recall they cannot)."""
+    `p@k` is the mean over all queries of the set. `found@k` is the share of all relevant pairs of the pool among the
+    first k results of the system: recall over all pairs at once, because pairs drawn one by one cannot estimate a mean
+    of per-query recall."""
     index = pd.MultiIndex.from_frame(audit.pairs[PAIR])
     marked = audit.pairs["relevance"].to_numpy() > 0
     rows: list[tuple[Any, ...]] = []
@@ -228,8 +228,7 @@ def estimate_slices(
 def bound_undetermined(
     estimate: Callable[[pd.Series], TruthEstimates], relevant: pd.Series, undetermined: pd.MultiIndex
 ) -> Mapping[str, tuple[float, float]]:
-    """Return by measure the estimates if all pairs of which people could not tell were not relevant, and if all
-    were."""
+    """Return by measure the estimates if all undecided pairs were not relevant, and if all were relevant."""
     ends = [estimate(pd.concat([relevant, pd.Series(value, undetermined, dtype=bool)])) for value in (False, True)]
     return {name: (float(ends[0][name].value), float(ends[1][name].value)) for name in ends[0]}
 

@@ -41,7 +41,7 @@ _EXPECTED_OF_PART = {YES: 0.5, NO: 0.02}
 _EXPECTED_OF_JUDGED_PART = {YES: 0.95, NO: 0.5}
 SAMPLE_COLUMNS = [*PAIR, "stratum", "probability", "order"]
 AUDIT_STAGE = "audit"
-_NO_RUN = "give --run RUN, or runs in the definition, or evaluate a search on this version"
+_NO_RUN = "add --run RUN, list runs in the definition, or evaluate a search on this version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,9 @@ def expect_relevant(stratum: str) -> float:
 
 
 def draw_pairs(pool: AuditPool, allocation: Mapping[str, int], seed: int) -> pd.DataFrame:
-    """Return the drawn pairs (SAMPLE_COLUMNS): of each stratum as many as allocated, those with the lowest hashes.
-    `probability` is the chance of a pair to be drawn, `order` the place at which it is shown, which tells nothing of
-    the stratum."""
+    """Return the drawn pairs (SAMPLE_COLUMNS): the allocated number of each stratum, those with the lowest hashes.
+    `probability` is the chance of a pair to be drawn; `order` is the order in which pairs are shown, which reveals
+    nothing about the stratum."""
     parts = []
     for stratum, pairs in pool.pairs.groupby("stratum", sort=True):
         count = min(allocation.get(str(stratum), 0), len(pairs))
@@ -202,24 +202,24 @@ class PooledSet:
 
 @step("pool results")
 def pool_set(path: Path, runs: Sequence[Path], depth: int) -> PooledSet:
-    """Load the set at `path` and pools the first `depth` results of each run. Raises UserError for a run that is not
-    of this set, for two of one name, and where no run is that deep."""
+    """Load the set at `path` and pool the first `depth` results of each run. Raises UserError for a run on another set,
+    for two runs with one name, and where no run is that deep."""
     if not runs:
-        raise UserError(AUDIT_STAGE, path, "has no system whose results could be judged", _NO_RUN)
+        raise UserError(AUDIT_STAGE, path, "has no system whose results can be judged", _NO_RUN)
     judged = load_judged_set(path, needs_judgments=False)
     if judged.stored is None:  # only judgments from a file
-        raise UserError(AUDIT_STAGE, path, "is no published set", "name a set")
+        raise UserError(AUDIT_STAGE, path, "is not a published set", "give the name of a set")
     tables = judged.stored.tables
     ranked: dict[str, pd.DataFrame] = {}
     named = (one if one.exists() or one.suffix else Path(one.name) for one in runs)  # definitions make paths absolute
     for run in (find_run(one, judged) for one in named):
         name = _name_system(run)
         if name in ranked:
-            raise UserError(AUDIT_STAGE, run, f"is the second system named {name}", "rename the file or folder")
+            raise UserError(AUDIT_STAGE, run, f"is the second system with the name {name}", "rename the file or folder")
         ranked[name] = _rank_results(run, judged, depth)
     deepest = max(int(table["rank"].max()) for table in ranked.values())
     if deepest < depth:
-        reason = f"no system returns {depth} results, the deepest has {deepest}"
+        reason = f"no system returns {depth} results; the most are {deepest}"
         raise UserError(AUDIT_STAGE, path.parent.name, reason, f"give deeper runs, or --depth {deepest}")
     candidates = open_candidate_judgments(tables)
     pool = build_audit_pool(tables.qrels, candidates, ranked, len(tables.queries), len(tables.images))
@@ -239,7 +239,7 @@ def _rank_results(path: Path, judged: JudgedSet, depth: int) -> pd.DataFrame:
     assert queries is not None and images is not None
     known = run["query_id"].isin(queries["query_id"]) & run["image_id"].isin(images["image_id"])
     if not known.all():
-        reason = f"{int((~known).sum()):,} of {len(run):,} results are not of {judged.description['name']}"
-        next_step = f"give a run of {judged.description['name']}/v{judged.description['version']}"
+        reason = f"{int((~known).sum()):,} of {len(run):,} results are not in {judged.description['name']}"
+        next_step = f"give a run on {judged.description['name']}/v{judged.description['version']}"
         raise UserError(AUDIT_STAGE, path, reason, next_step)
     return run_matching.rank_first_results(run, depth)

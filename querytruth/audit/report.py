@@ -1,4 +1,4 @@
-"""The report of an audit: what people's answers say of the set and of the systems, and the pairs that were found."""
+"""The report of an audit: what people's answers say about the set and the systems, and the pairs that were found."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -27,8 +27,8 @@ _FEWEST_ANSWERS = 10
 
 
 def list_found_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> JsonRecord:
-    """Return the drawn pairs of which people say other than the set, in the order of the sample, and their numbers:
-    `missing` are relevant and the set does not say so, `wrong` are not and the set says so."""
+    """Return the drawn pairs on which people and the set disagree, in the order of the sample, and their numbers:
+    `missing` pairs are relevant but not in the set, `wrong` pairs are in the set but not relevant."""
     queries = stored.tables.queries.astype({"query_id": "str"}).set_index("query_id")[["text", "language"]]
     pool = audit.pool if "reason" in audit.pool else audit.pool.assign(reason="")
     known = audit.sample[PAIR].merge(pool, how="left", on=PAIR).fillna(
@@ -95,12 +95,14 @@ def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) 
     answered = relevant[relevant.index.isin(pd.MultiIndex.from_frame(inside[PAIR]))]
     if len(answered) < _FEWEST_ANSWERS:
         raise _too_few(
-            audit, f"{len(answered)} of {len(inside)} pairs are answered", f"at least {_FEWEST_ANSWERS} pairs"
+            audit,
+            f"only {len(answered)} of {len(inside)} pairs have an answer",
+            f"at least {_FEWEST_ANSWERS} answered pairs",
         )
     known = set(answers.grades) | set(answers.undetermined)
     done = {name for name, pair in zip(inside["stratum"], _list_pairs(inside), strict=True) if pair in known}
     if waiting := sorted(set(inside["stratum"]) - done):
-        raise _too_few(audit, f"no pair of {waiting[0]} is answered", "one pair of each stratum")
+        raise _too_few(audit, f"no pair of {waiting[0]} has an answer", "one answered pair per stratum")
     estimates = pair_audit.PairAudit.from_answers(audit.pool, answered)
     undetermined = pd.MultiIndex.from_tuples(
         [pair for pair in answers.undetermined if pair not in _pairs_outside(audit)], names=PAIR
@@ -119,7 +121,7 @@ def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) 
 
 
 def _report_cards(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> JsonRecord:
-    """What is certified. Of systems it says nothing: a truth with so few gaps is what they are measured on next."""
+    """The certified bounds of the set. It holds no figures of systems: those are measured on the improved set."""
     return {"truth": [], "slices": [], "figures": [], "certificate": CardAudit(audit, stored).certify(answers)}
 
 
@@ -151,7 +153,7 @@ def _count_answers(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord:
 
 
 def _report_judge(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord | None:
-    """Who the judge is, and how it agrees with people on the pairs that both graded."""
+    """The judge, and its agreement with people on the pairs that both graded."""
     if audit.manifest["judge"] is None:
         return None
     about = {**audit.manifest["judge"]}
@@ -171,7 +173,7 @@ def _report_judge(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord | Non
 
 
 def _report_outside(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord:
-    """What the pool cannot see: an upper bound from the pairs that were drawn outside of it."""
+    """An upper bound on relevant pairs outside the pool, from the pairs that were drawn there."""
     judged = [answers.grades[pair] > 0 for pair in _pairs_outside(audit) if pair in answers.grades]
     size = int(audit.manifest["outside"]["pairs"])
     bound = statistics.bound_proportion(sum(judged), len(judged)) * size if judged else None

@@ -96,7 +96,7 @@ def _limit_images(
 
 
 def _hash_used(ids: pd.Series, rows: RowIndices) -> Hashes:
-    """Return a hash per id (ids,), 0 where no row is of it."""
+    """Return a hash per id (ids,), 0 for an id without a row."""
     is_used = np.zeros(len(ids), dtype=bool)
     is_used[rows] = True
     used = np.flatnonzero(is_used)
@@ -185,7 +185,8 @@ def _by_shape(sample: JudgedSample) -> Iterator[ShortcutSystem]:
 
 
 def _by_other_queries(sample: JudgedSample) -> Iterator[ShortcutSystem]:
-    """What images of other subjects' truth have in common: each half of the subjects answers for the other."""
+    """Answer a subject by what images of other subjects' ground truth have in common: each half of the subjects answers
+    for the other."""
     halves = [{stable_hash("half", part) % 2 for part in subject} for subject in sample.subject]
     half = np.array([one.pop() if len(one) == 1 else -1 for one in halves])
     row = np.where(half >= 0, 1 - half, -1)

@@ -1,7 +1,7 @@
-"""How well a set is answered without a look at its images: a row per shortcut, with its interval and its test.
+"""How well a set is answered without looking at its images: a row per shortcut, with its interval and its test.
 
-The test puts its nDCG beside those of the same answers to permuted truths. A permuted truth gives all queries the
-relevant images at other places: the images change their names together, so that queries with a common truth keep it.
+The test compares its nDCG with those of the same answers on permuted ground truths. A permutation gives all queries the
+relevant images at other positions: the images swap names together, so that queries with a common ground truth keep it.
 """
 
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ PAGE_TEXTS, _PARTS_ZH = _TEXTS["notice"], _TEXTS["notice_kinds"]["zh"]
 
 @dataclass(frozen=True, slots=True)
 class ShortcutResult:
-    """nDCG over the whole gallery, every relevant image alike: `values` and `chance` per measured query
-    (`query_ids`), `null` the mean of each permuted truth."""
+    """nDCG over the whole gallery with binary relevance: `values` and `chance` per measured query (`query_ids`), `null`
+    the mean of each permuted ground truth."""
 
     name: str
     query_ids: list[str]
@@ -39,7 +39,7 @@ class ShortcutResult:
 
     @property
     def deviations(self) -> float:
-        """How many standard deviations of the permuted truths the system is above chance."""
+        """Return how many standard deviations of the permuted ground truths the system is above chance."""
         spread = float(self.null.std(ddof=1))
         return float(self.values.mean() - self.chance.mean()) / spread if spread > 0 else 0.0
 
@@ -55,7 +55,7 @@ class ShortcutResult:
 
 
 def measure_shortcuts(tables: Tables) -> list[ShortcutResult]:
-    """Return the result of every shortcut that at least FEWEST_QUERIES queries measure; none for a gallery."""
+    """Return the result of every shortcut that at least FEWEST_QUERIES queries measure; an empty list for a gallery."""
     sample = draw_sample(tables)
     if len(sample.queries) < FEWEST_QUERIES:
         return []
@@ -108,8 +108,8 @@ def _order(scores: FloatArray, tie_order: FloatArray) -> AnyArray:
 def describe_shortcuts(tables: Tables) -> list[str]:
     """Return a sentence per shortcut that beats chance, for the card of the set."""
     return [
-        f"A system that looks at no image beats chance: {one.name} (nDCG {one.values.mean():.3f}, random "
-        f"{one.chance.mean():.3f}), such as for {', '.join(one.leading_queries(3))}."
+        f"A system that reads no image beats chance: {one.name} (nDCG {one.values.mean():.3f}, random "
+        f"{one.chance.mean():.3f}), for example on {', '.join(one.leading_queries(3))}."
         for one in measure_shortcuts(tables)
         if one.beats_chance
     ]
@@ -117,7 +117,7 @@ def describe_shortcuts(tables: Tables) -> list[str]:
 
 def find_shortcuts(stored: StoredSet) -> list[dict[str, Any]]:
     """Return a row per shortcut (system, queries, ndcg, low, high, random, deviations, p, beats_chance), the most
-    deviations first; `examples`: the texts that one which beats chance answers best."""
+    deviations first; `examples`: the texts that a shortcut above chance answers best."""
     results = sorted(measure_shortcuts(stored.tables), key=lambda one: (-one.deviations, one.name))
     texts = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))
     rows = []

@@ -157,7 +157,7 @@ def _forecast_cost(
 
 @dataclass(frozen=True, slots=True)
 class PreparedAudit:
-    """What an audit is to be, the folder of its version, the pool of its runs, and its judge."""
+    """A planned audit: its definition, the folder of its version, the pool of its runs, and its judge."""
 
     definition: AuditDefinition
     path: Path
@@ -176,8 +176,8 @@ def find_audited_version(definition: AuditDefinition) -> Path:
 
 
 def prepare_audit(definition: AuditDefinition, path: Path) -> PreparedAudit:
-    """Return the audit of the version at `path` with its pool: of the runs that the definition names, or else of what
-    was evaluated on this version, but for baselines. Raises UserError for wrong runs or a wrong judge."""
+    """Return the audit of the version at `path` with its pool: the runs of the definition or, without any, the results
+    that were evaluated on this version, except baselines. Raises UserError for wrong runs or a wrong judge."""
     if not definition.runs:
         beside = [
             path.parent / RESULTS_FOLDER / path.name / name
@@ -223,7 +223,7 @@ def start_audit(path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLab
         stored = read_audit_manifest(folder)
         if stored["audit_id"] == audit_id:
             return stored
-        reason = "is an audit of another version, with another seed, size or judge, or other runs"
+        reason = "already exists for another version, seed, size, judge or set of runs"
         raise UserError(AUDIT_STAGE, name, reason, "give another --name")
     manifest: AuditManifest = {**about, "audit_id": audit_id, "files": {}, "manifest_digest": ""}
     return write_audit(folder, manifest, {"pool": pooled.pool.pairs, "ranks": pooled.pool.ranks, "sample": sample})

@@ -202,7 +202,7 @@ def lint(set_: SetArgument, out: OutOption = DATASETS_FOLDER, json: JsonOption =
             [found.severity, found.check, found.count_, found.says, "\n".join(found.examples[:3])]
             for found in findings.rename(columns={"count": "count_"}).itertuples()
         ]
-        terminal.print_table(f"Lint of {place}", ["", "check", "cases", "what", "such as"], rows)
+        terminal.print_table(f"Lint of {place}", ["", "check", "cases", "what", "for example"], rows)
     else:
         terminal.out.print(f"{place}: nothing found", soft_wrap=True)
     if (findings["severity"] == "error").any():

@@ -14,7 +14,7 @@ _TemplateData = dict[str, Any]
 
 
 def format_rank(best: int | None, worst: int | None) -> str:
-    """Return a rank interval: `2-4`, or `2`; "" for the floor and the ceiling, which have none."""
+    """Return a rank interval: `2-4`, or `2`; "" for the floor and the ceiling, which have no rank."""
     return "" if best is None else str(best) if best == worst else f"{best}-{worst}"
 
 

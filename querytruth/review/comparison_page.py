@@ -59,7 +59,7 @@ def select_largest_differences(
     qrels: pd.DataFrame | None,
     queries: int = 20,
 ) -> ComparisonSelection:
-    """Select the first of `query_ids`, which start with the largest difference; `one` and `other` are ranked
+    """Select the first of `query_ids`, which are sorted by difference, largest first; `one` and `other` are ranked
     results."""
     chosen = list(query_ids[:queries])
     ones, others = (
@@ -90,8 +90,8 @@ def render_comparison_page(
     thumbnails: Mapping[str, bytes],
     selection: ComparisonSelection,
 ) -> str:
-    """Return one HTML document without other files. `tables` and `manifest` are those of the set, None for bare files;
-    `tables.qrels` are transposed where texts are searched. `thumbnails`: JPEGs by image id; `selection`: that of
+    """Return one self-contained HTML document. `tables` and `manifest` describe the set, None for bare files;
+    `tables.qrels` are transposed for text search. `thumbnails`: JPEGs by image id; `selection`: from
     select_largest_differences."""
     sides = (comparison.first, comparison.second)
     names = _names(sides)
@@ -171,17 +171,17 @@ def _verdict(row: pd.Series, names: list[str]) -> str:
             better=better, worse=worse, **figures,
         )  # fmt: skip
     sentence = translate(
-        "The two are not told apart: they differ by %(size)s, p %(p)s.", size=size, p=_equals(row["p_holm"])
+        "No significant difference: they differ by %(size)s, p %(p)s.", size=size, p=_equals(row["p_holm"])
     )
     if pd.isna(row["detectable"]):
         return sentence
-    found = "A difference of %(size)s would be found four times out of five."
+    found = "A difference of %(size)s would be detected with a power of 0.8."
     return f"{sentence} {translate(found, size=format(row['detectable'], '.3f'))}"
 
 
 def _p(value: float) -> str:
     if pd.isna(value):
-        return translate("not known")
+        return translate("unknown")
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 

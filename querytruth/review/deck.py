@@ -29,7 +29,7 @@ CardData = dict[str, Any]
 
 
 class ActionError(Exception):
-    """An action cannot be taken; the message is one sentence for the reviewer."""
+    """An action that is not possible; the message is one sentence for the reviewer."""
 
 
 class CardFilter(BaseModel, extra="forbid", frozen=True):
@@ -40,7 +40,7 @@ class CardFilter(BaseModel, extra="forbid", frozen=True):
 
 
 class Verdict(BaseModel, extra="forbid", strict=True):
-    """What a person decided on a card of a view."""
+    """A decision of a person on a card of a view."""
 
     view: ShortText
 
@@ -173,7 +173,7 @@ def search_field(placeholder: str) -> CardData:
 
 
 def choice_field(name: str, label: str, options: Mapping[str, str], every: str = "", **more: Any) -> CardData:
-    """Return a field of values with their texts, after one for `every` value, which excludes none."""
+    """Return a field of values with their texts, after one entry for `every` value, which filters nothing."""
     rows = [{"value": value, "text": text} for value, text in ({"": translate(every)} if every else {}).items()]
     rows += [{"value": value, "text": text} for value, text in options.items()]
     return {"name": name, "label": label, "options": rows, "class": "", **more}
@@ -225,9 +225,9 @@ def clean_text(text: str, what: str, allowed: str = "\n") -> str:
     """Return a text without surrounding blanks, as a log can hold it; `what` names it in errors. Raises ActionError for
     a text that is too long or has control characters other than `allowed`."""
     if len(text) > MAX_TEXT_CHARS:
-        raise ActionError(f"{what} is longer than {MAX_TEXT_CHARS:,} characters")
+        raise ActionError(f"{what} has more than {MAX_TEXT_CHARS:,} characters")
     text = text.replace("\r\n", "\n").strip()
     refused = {"Cc", "Cs", "Zl", "Zp"}
     if "\ufffd" in text or any(unicodedata.category(c) in refused and c not in allowed for c in text):
-        raise ActionError(f"{what} holds a character that cannot be kept")
+        raise ActionError(f"{what} contains a character that cannot be stored")
     return text

@@ -1,4 +1,4 @@
-"""What two versions of a set differ in, as rows that the terminal and the page show, and the page with the images."""
+"""The differences of two versions of a set, as rows for the terminal and the page, and the page with the images."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

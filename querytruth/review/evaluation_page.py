@@ -106,9 +106,9 @@ def render_evaluation_page(
     selection: EvaluationSelection,
     review_command: str = "",
 ) -> str:
-    """Return one HTML document without other files. `tables` and `manifest` are those of the set, None for bare files;
-    `tables.qrels` are transposed where texts are searched. `thumbnails`: JPEGs by image id; `selection`: that of
-    select_report_queries; `review_command`: judges the unjudged results, "" where that is not possible."""
+    """Return one self-contained HTML document. `tables` and `manifest` describe the set, None for bare files;
+    `tables.qrels` are transposed for text search. `thumbnails`: JPEGs by image id; `selection`: from
+    select_report_queries; `review_command`: command that judges the unjudged results, "" where that is not possible."""
     items = result_cards.build_item_views(
         selection.queries, selection.ids, result.direction, tables, manifest, thumbnails
     )

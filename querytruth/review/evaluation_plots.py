@@ -69,7 +69,7 @@ def _both(figure: Mapping[str, Any], low: str, high: str) -> bool:
 def draw_cmc_curves(curves: Mapping[str, Any], figures: Mapping[str, pd.DataFrame]) -> Markup:
     """Draw mean hit@k over k per system, with intervals and chance of those hit@k that are metrics."""
     ends = [f"{name} {values[0]:.2f} at rank 1, {values[-1]:.2f} at {len(values)}" for name, values in curves.items()]
-    description = "Share of queries with a right one among the first k: " + "; ".join(ends)
+    description = "Share of queries with a relevant image among the first k: " + "; ".join(ends)
     label = vega_lite.shorten_labels(curves, _SYSTEM)
     curves = {label[name]: values for name, values in curves.items()}
     rows = [
@@ -84,7 +84,9 @@ def draw_cmc_curves(curves: Mapping[str, Any], figures: Mapping[str, pd.DataFram
         if row["k"] <= len(curves[label[name]])  # beyond, the run has ended
     ]
     layers = [_line(rows, "k", "y", list(curves)), *_intervals(hits, list(curves)), *_chance(hits)]
-    return vega_lite.draw_svg(_plot(layers, translate("rank k"), translate("queries with a right one")), description)
+    return vega_lite.draw_svg(
+        _plot(layers, translate("rank k"), translate("queries with a relevant image")), description
+    )
 
 
 def draw_precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd.DataFrame) -> Markup:
@@ -124,7 +126,7 @@ def draw_open_set_curves(curve: pd.DataFrame, thresholds: Sequence[float]) -> Ma
         vega_lite.make_layer(cuts, mark, x={"field": "a"}),
     ]
     scale = {"zero": False, "nice": False}
-    plot = _plot(layers, translate("score from which on is shown"), translate("share"), x=scale)
+    plot = _plot(layers, translate("score threshold"), translate("share"), x=scale)
     return vega_lite.draw_svg(plot, translate("Precision and recall over the score"))
 
 

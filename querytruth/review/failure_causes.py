@@ -133,7 +133,7 @@ class FailureCause:
 
 
 def find_failure_causes(query: SelectedQuery, context: FailureContext) -> list[FailureCause]:
-    """Return the likely causes of a query's failure, the most specific first; none for a success."""
+    """Return the likely causes of a query's failure, the most specific first; an empty list for a success."""
     if query.bin == SUCCESS:
         return []
     if not query.results:
@@ -142,7 +142,7 @@ def find_failure_causes(query: SelectedQuery, context: FailureContext) -> list[F
     causes = [cause for find_causes in _CAUSE_FINDERS for cause in find_causes(query, before, context)]
     if len(causes) > 1 and not context.has_negatives:  # sets without negatives leave nearly all unjudged
         causes = [cause for cause in causes if cause.code != "unjudged"]
-    description = "The tables of the set hold no reason: as far as they say, the system is wrong."
+    description = "The set gives no reason: as far as its tables say, the system is wrong."
     return causes or [FailureCause("none_found", description)]
 
 
@@ -158,9 +158,9 @@ def _unjudged(query: SelectedQuery, before: list[RankedItem], context: FailureCo
     judged = sum(one.judgment.relevance >= 0 for one in first)
     code, description = "unjudged", "Never judged: does it fit?"
     if not context.has_negatives:
-        description = "Never judged, as this set has relevant images only: does it fit?"
+        description = "Never judged, because this set has relevant images only: does it fit?"
     elif judged < _FEW * len(first):
-        code, description = "few_judged", f"Never judged, and only {judged} of the first {len(first)} are."
+        code, description = "few_judged", f"Never judged; only {judged} of the first {len(first)} are."
     if open_:
         yield FailureCause(code, description, _ranks(open_))
 
@@ -170,7 +170,7 @@ def _candidate_judgments(
 ) -> Iterator[FailureCause]:
     for one in before:
         if evidence := context.candidate_judgments.get((query.query_id, one.item_id)):
-            yield FailureCause("ambiguous_query", f"The set suspects that it fits, too ({evidence}).", _ranks([one]))
+            yield FailureCause("ambiguous_query", f"The set suspects that it fits ({evidence}).", _ranks([one]))
 
 
 def _near_duplicates(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
@@ -178,7 +178,7 @@ def _near_duplicates(query: SelectedQuery, before: list[RankedItem], context: Fa
     groups = {context.duplicate_groups[name] for name in right if name in context.duplicate_groups}
     same = [one for one in before if context.duplicate_groups.get(one.item_id) in groups]
     if same:
-        description = "A near-duplicate of a right image: it should be right, too."
+        description = "A near-duplicate of a relevant image: it should be relevant, too."
         yield FailureCause("near_duplicate", description, _ranks(same))
     moments = [context.moments[name] for name in right if name in context.moments]
     timed = [
@@ -186,7 +186,9 @@ def _near_duplicates(query: SelectedQuery, before: list[RankedItem], context: Fa
     ]
     shots = [one for one, moment in timed if any(_is_twin(moment, other) for other in moments)]
     if shots:
-        yield FailureCause("same_moment", "Taken within a minute of a right image, at its place.", _ranks(shots))
+        yield FailureCause(
+            "same_moment", "Taken within a minute of a relevant image, at the same place.", _ranks(shots)
+        )
 
 
 def _is_twin(one: CaptureMoment, other: CaptureMoment) -> bool:
@@ -203,7 +205,7 @@ def _all_but_one(query: SelectedQuery, before: list[RankedItem], context: Failur
     for one in before:
         missing_labels = [label for label in wanted if label not in context.image_labels.get(one.item_id, frozenset())]
         if len(wanted) > 1 and len(missing_labels) == 1:
-            lacking.setdefault(f"All labels but one are there: {missing_labels[0]} is not.", []).append(one)
+            lacking.setdefault(f"All labels but one match: {missing_labels[0]} is missing.", []).append(one)
         elif len(wanted) > 1 and one.judgment.relevance == 0 and one.judgment.evidence:
             lacking.setdefault(f"Judged not relevant: {one.judgment.evidence}.", []).append(one)
     for description, ones in lacking.items():
@@ -218,10 +220,10 @@ def _other_labels(query: SelectedQuery, before: list[RankedItem], context: Failu
         seen = sorted(context.image_labels.get(one.item_id, frozenset()))
         if seen and len(wanted.difference(seen)) > min(1, len(wanted) - 1):
             labels = ", ".join(seen[:_LABELS]) + (" …" if len(seen) > _LABELS else "")
-            shown.append(translate("%(rank)s has %(labels)s", rank=one.rank, labels=labels))
+            shown.append(translate("rank %(rank)s has %(labels)s", rank=one.rank, labels=labels))
     if wanted and shown:
         description = "; ".join(shown[:_LABELS]) + (translate("; and so on") if len(shown) > _LABELS else "")
-        yield FailureCause("other_labels", f"By the truth of other queries rank {description}.")
+        yield FailureCause("other_labels", f"Judging by other queries, {description}.")
 
 
 def _similar_texts(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
@@ -237,14 +239,16 @@ def _similar_texts(query: SelectedQuery, before: list[RankedItem], context: Fail
         theirs += context.image_captions.get(one.item_id, {}).values()
         alike = max(((compute_text_similarity(a, b), b) for a in mine for b in theirs), default=(0.0, ""))
         if alike[0] >= _SIMILAR_TEXTS:
-            yield FailureCause("ambiguous_words", f"Right for nearly the same words: {alike[1]}", _ranks([one]))
+            yield FailureCause(
+                "ambiguous_words", f"Relevant for a query with nearly the same words: {alike[1]}", _ranks([one])
+            )
 
 
 def _tied(query: SelectedQuery, before: list[RankedItem], _context: FailureContext) -> Iterator[FailureCause]:
     right = next((one for one in query.results if one.judgment.relevance > 0), None)
     tied = [one for one in before if right is not None and one.score == right.score]
     if tied:
-        description = "The same score as the first right one: the ids alone decide the order."
+        description = "Same score as the first relevant image: only the ids decide the order."
         yield FailureCause("tied", description, _ranks(tied))
 
 
@@ -253,7 +257,7 @@ def _hub_images(_query: SelectedQuery, before: list[RankedItem], context: Failur
     if numbers:
         many = sorted(numbers.values())
         often = f"{many[0]:,}" if many[0] == many[-1] else f"{many[0]:,} to {many[-1]:,}"
-        description = f"Among the first five of {often} queries that ask for something else."
+        description = f"Among the first five results of {often} queries that ask for something else."
         yield FailureCause("comes_for_everything", description, _ranks(list(numbers)))
 
 

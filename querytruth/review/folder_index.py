@@ -1,7 +1,7 @@
-"""What lies below a folder, read from its files alone: sets with their results and audits, reports, searches, photos.
+"""An index of a folder, read from its files alone: sets with results and audits, reports, searches, photos.
 
-One walk, and of each set its newest manifest and the first figures of its results: no table, no image. A page is listed
-where its first bytes are those of a page of querytruth.
+One walk; of each set only its newest manifest and the first figures of its results are read, no table and no image. A
+page is listed if its first bytes are those of a querytruth page.
 """
 
 import os
@@ -57,7 +57,7 @@ class _Report(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """A page or report on disk: its path, its title, and what it says in a word ("" for none)."""
+    """A page or report on disk: its path, its title, and a summary in a word ("" without one)."""
 
     path: Path
     title: str
@@ -79,7 +79,7 @@ class ListedResult(msgspec.Struct):
 
     @property
     def shown(self) -> _Figure:
-        """Return the figure that stands for all: ndcg@10, else the first."""
+        """Return the headline figure: ndcg@10, else the first."""
         return next((one for one in self.figures if one.metric == "ndcg@10"), [*self.figures, _Figure("")][0])
 
     @property
@@ -114,8 +114,8 @@ class ListedSet:
 
 @dataclass(frozen=True, slots=True)
 class FolderIndex:
-    """What lies below the folder. `systems` and `golden`: files that describe a search, and golden queries; `photos`:
-    images that no set holds."""
+    """The content of a folder. `systems` and `golden`: files that describe a search, and golden queries; `photos`:
+    images that belong to no set."""
 
     sets: list[ListedSet] = field(default_factory=list)
     pages: list[ListedPage] = field(default_factory=list)
@@ -131,7 +131,8 @@ class FolderIndex:
 
 
 def read_folder(*folders: Path, beside: Path | None = None) -> FolderIndex:
-    """Return what lies below the folders, of one below another once, and the YAML files directly in `beside`."""
+    """Return the content of the folders, counting a folder inside another once, and the YAML files directly in
+    `beside`."""
     index, seen = FolderIndex(), set[str]()
     for root in folders:
         for place, inner, names in os.walk(root):

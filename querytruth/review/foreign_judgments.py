@@ -33,7 +33,7 @@ _COLUMNS = {
 
 
 class SetNames:
-    """The queries and images of a set by anybody's names. `about`: where the names stand, for an error."""
+    """The queries and images of a set by foreign names. `about`: the source of the names, for an error."""
 
     def __init__(self, tables: Tables, about: object) -> None:
         self._tables, self._about = tables, (_STAGE, about)
@@ -67,9 +67,9 @@ class _Judgment(NamedTuple):
 def read_foreign_judgments(
     path: Path, file: Path, reviewer: str, *, allow_unknown: bool = False, encoding: str = "utf-8"
 ) -> ReviewImportResult:
-    """Return the decisions of a file about the set at `path`, or the problems for which all are refused; nothing is
-    stored yet. With `allow_unknown`, rows that name nothing of the set are left out. Raises UserError where the file
-    cannot be read, and where a name could be several queries or images, with three of them."""
+    """Return the decisions in a file about the set at `path`, or the problems because of which all are refused; stores
+    nothing. With `allow_unknown`, rows that match nothing in the set are left out. Raises UserError where the file
+    cannot be read, and where a name matches several queries or images, with three examples."""
     stored = read_set(path, ("queries", "images", "qrels", "duplicates", "query_aliases"))
     rows = list(_iterate_judgments(file, encoding))
     names, grades = SetNames(stored.tables, file), sorted({"0", *map(str, stored.manifest["grades"])})
@@ -81,17 +81,17 @@ def read_foreign_judgments(
     for row in rows:
         pair = (queries.get(row.query, ""), images.get(row.image, ""))
         if not all(pair):
-            unknown = f"{row.image!r} is no image" if pair[0] else f"{row.query!r} is no query"
-            problems += [] if allow_unknown else [f"{row.place}: {unknown} of the set"]
+            unknown = f"unknown image {row.image!r}" if pair[0] else f"unknown query {row.query!r}"
+            problems += [] if allow_unknown else [f"{row.place}: {unknown} in this set"]
         elif row.grade not in grades:
             of = ", ".join(grades) if len(grades) <= _HIGHEST_GRADE else f"0 to {_HIGHEST_GRADE}"
-            problems.append(f"{row.place}: the grade {row.grade!r} is none of {of}")
+            problems.append(f"{row.place}: unknown grade {row.grade!r}; known grades: {of}")
         elif (before := chosen.setdefault(pair, row.grade)) != row.grade:
-            problems.append(f"{row.place}: {row.query} and {row.image} have the grade {before} in another row")
+            problems.append(f"{row.place}: {row.query} and {row.image} have grade {before} in another row")
     if problems:
         return ReviewImportResult(problems=problems)
     if not chosen:
-        raise UserError(_STAGE, file, "names no query and image of the set", "give judgments of this set")
+        raise UserError(_STAGE, file, "contains no query and image of the set", "give judgments made on this set")
     return _to_decisions(chosen, stored.tables, f"j_{file_sha256(file)[0][:20]}", reviewer)
 
 
@@ -115,12 +115,17 @@ def _iterate_judgments(file: Path, encoding: str) -> Iterator[_Judgment]:
         return
     header = read_columns(file, _STAGE, encoding, [name for names in _COLUMNS.values() for name in names])
     if DIGEST_COLUMN in header or "# querytruth export" in "".join(header):
-        raise UserError(_STAGE, file, "is an export to fill in", "import it with querytruth review import-csv")
+        raise UserError(
+            _STAGE,
+            file,
+            "is an export to fill in, not a file of judgments",
+            "import it with querytruth review import-csv",
+        )
     columns = []
     for what, known in _COLUMNS.items():
         if (name := find_usual_column(header, known)) is None:
-            reason = f"has no column of the {what} (it has {', '.join(header)[:80] or 'none'})"
-            raise UserError(_STAGE, file, reason, f"name one {known[0]} or {known[1]}")
+            reason = f"has no {what} column (columns: {', '.join(header)[:80] or 'none'})"
+            raise UserError(_STAGE, file, reason, f"name a column {known[0]} or {known[1]}")
         columns.append(name)
     for place, cells in iterate_rows(file, columns, stage=_STAGE, encoding=encoding):
         query, image, grade = ("" if cells[name] is None else str(cells[name]).strip() for name in columns)

@@ -95,7 +95,7 @@ class CaptionCards(deck.LogView[HumanCaption]):
         """Return a caption for the log. Raises ActionError where the image, the language or the text is invalid."""
         if not self.has_image(image_id) or language not in CAPTION_LANGUAGES:
             languages = ", ".join(CAPTION_LANGUAGES)
-            raise deck.ActionError(f"this image is not in the gallery, or the language is none of {languages}")
+            raise deck.ActionError(f"this image is not in the gallery, or the language is not one of {languages}")
         lines = deck.clean_text(text, "the text").split("\n")
         text = "\n".join(line.strip() for line in lines if line.strip())
         return HumanCaption(image_id, language, text, self.reviewer, at)
@@ -111,7 +111,7 @@ class CaptionCards(deck.LogView[HumanCaption]):
                 earlier = (one.text for one in reversed(self._log[:place]) if one.target == caption.target)
                 return HumanCaption(*caption.target, next(earlier, ""), self.reviewer, at, undo=True)
             undone[caption.target] += 1 if caption.undo else -1
-        raise deck.ActionError("there is nothing to take back")
+        raise deck.ActionError("there is nothing to undo")
 
     def list_fields(self) -> list[deck.CardData]:
         """Return the search, and what is captioned."""
@@ -156,7 +156,7 @@ class DuplicateCards(deck.LogView[ImagePairDecision]):
     """All pairs of a version, the decisions on them, and their effect on the groups."""
 
     name, verdict_model = "duplicates", DuplicateVerdict
-    promise = "The next build of the set follows it."
+    promise = "The next build of the set applies it."
 
     def __init__(self, tables: Tables, reviewer: str) -> None:
         self._state = ReviewState[ImagePairDecision](reviewer)
@@ -189,7 +189,7 @@ class DuplicateCards(deck.LogView[ImagePairDecision]):
     def get_key_for_any_pair(self, one: str, other: str) -> str:
         """Return the key of any two images of the version. Raises ActionError where they cannot be a pair."""
         if one == other or one not in self._names or other not in self._names:
-            raise deck.ActionError("that takes two different images of this set")
+            raise deck.ActionError("this key joins two different images of this set")
         first, second = sorted((one, other))
         return (self._by_images.get((first, second)) or self._make_pair(first, second)).key
 
@@ -216,7 +216,7 @@ class DuplicateCards(deck.LogView[ImagePairDecision]):
     def build_card(self, key: str) -> deck.CardData:
         """Return a pair with its group before and after the decisions; the page groups cards by `query_id`."""
         pair = self._pair(key)
-        assert pair is not None, "the key was checked before"
+        assert pair is not None, "this key was checked before"
         own = self._state.get_own_decision(pair.images)
         return {
             "key": key,
@@ -246,7 +246,7 @@ class DuplicateCards(deck.LogView[ImagePairDecision]):
         for last in reversed(self._state.own):
             if last.images in self._by_images:
                 return ImagePairDecision(last.images, "undo", "", last.reviewer, "duplicates", at, last.decision_id)
-        raise deck.ActionError("there is nothing to take back")
+        raise deck.ActionError("there is nothing to undo")
 
     def find_card(self, decision: ImagePairDecision) -> deck.CardData:
         """Return the card of a decision's two images."""

@@ -10,7 +10,7 @@ from querytruth.evaluation.release_gate import GATE_INTERVAL, GateCheck, GateRep
 from querytruth.sets.manifest_notes import describe_certificate
 
 _ICONS = {"PASS": "✅", "FAIL": "❌", "UNDECIDED": "❔", "IDENTICAL": "🟰"}
-_REASONS = {"PASS": "loses less", "FAIL": "loses more", "UNDECIDED": "not sure whether it loses less or more"}
+_REASONS = {"PASS": "loses less", "FAIL": "loses more", "UNDECIDED": "unclear whether it loses less or more"}
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~])")
 _DECIMALS = 12
@@ -45,11 +45,13 @@ def _describe(check: GateCheck) -> str:
     if check.verdict in ("PASS", "FAIL"):
         return line
     if check.is_identical:
-        line += f"; a loss of up to {-check.low:.2g} could go unseen, and {check.margin:g} is allowed"
+        line += f"; a loss of up to {-check.low:.2g} could stay undetected, and {check.margin:g} is allowed"
     if check.clusters != check.queries:
-        line += f"; {check.clusters:,} topics or images count, not {check.queries:,} queries"
+        line += f"; {check.clusters:,} topics or images, not {check.queries:,} queries, count"
     further = check.further_queries
-    rest = f"about {further:,} more queries would be enough" if further else "more queries like these would not do"
+    rest = (
+        f"about {further:,} more queries would be enough" if further else ("more queries of this kind would not help")
+    )
     return f"{line}; {rest}"
 
 
@@ -60,8 +62,8 @@ def describe_gated_truth(report: GateReport) -> str:
     text = describe_queries({"queries_of_set": report.queries_of_set}, shown)
     if report.labels:  # three in so many may fail where none of those that were seen does (the rule of three)
         few = f"{min(3 / report.labels, 1):.0%} of labels"
-        text += f"; {report.labels:,} labels: that a search fails for up to {few} is not ruled out"
-    return f"{text}; the truth: {describe_certificate(certificate)}" if certificate else text
+        text += f"; {report.labels:,} labels: the search could fail for up to {few} undetected"
+    return f"{text}; the ground truth: {describe_certificate(certificate)}" if certificate else text
 
 
 def render_gate_markdown(report: GateReport) -> str:

@@ -64,7 +64,7 @@ def render_report(template: str, funnel: Iterable[FunnelStage], **context: Any) 
 
 
 def embed_jpeg(jpeg: bytes) -> Markup:
-    """Return the address of an image that lies in its page."""
+    """Return the address of an image that is embedded in its page."""
     return _JPEG + base64.b64encode(jpeg).decode("ascii")
 
 
@@ -79,7 +79,7 @@ def render_template(template: str, **context: Any) -> str:
 
 @contextmanager
 def pages_in(language: str) -> Iterator[None]:
-    """Within, pages have their own texts in a language: en or zh."""
+    """Give pages their own texts in a language, en or zh, inside the `with` block."""
     token = _LANGUAGE.set(language)
     try:
         yield
@@ -89,7 +89,7 @@ def pages_in(language: str) -> Iterator[None]:
 
 @contextmanager
 def page_below(base: str) -> Iterator[None]:
-    """Within, the addresses of a page begin with `base`, such as /review/KEY."""
+    """Start the addresses of a page with `base`, such as /review/KEY, inside the `with` block."""
     token = _BASE.set(base)
     try:
         yield
@@ -108,8 +108,8 @@ def page_language() -> str:
 
 
 def translate(text: str, /, **values: object) -> str:
-    """Return a text of a page in the language of `pages_in`, with values in place of `%(name)s`; a text that is of the
-    data, or known in English alone, as it is."""
+    """Return a text of a page in the language of `pages_in`, with values in place of `%(name)s`; a text of the data, or
+    one known in English only, is unchanged."""
     text = _look_up(text, _LANGUAGE.get())
     return text % values if values else text
 
@@ -138,8 +138,8 @@ def _translate_sentence(text: str, section: str) -> str:
 
 
 def name_part(aspect: str, value: str) -> str:
-    """Return a value of an aspect of queries, such as negation/without of `kind`, in the language of `pages_in`;
-    labels and topics are of the data."""
+    """Return a value of an aspect of queries, such as negation/without of `kind`, in the language of `pages_in`; labels
+    and topics are data and stay unchanged."""
     if _LANGUAGE.get() != "zh" or aspect in ("labels", "topic", "level"):
         return value
     return "/".join(str(PAGE_TEXTS["chinese_parts"].get(part, part)) for part in value.split("/"))

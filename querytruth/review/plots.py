@@ -120,7 +120,7 @@ def _degrees(field: str, label: str) -> vega_lite.VegaSpec:
 
 
 def _unbroken(east: FloatArray) -> FloatArray:
-    """Shift longitudes by 360 degrees where all lie within half the globe across the date line."""
+    """Shift longitudes by 360 degrees where all points are on the half of the globe around the date line."""
     ordered = np.unique(east)
     gaps = np.diff(ordered)
     if len(gaps) and gaps.max() > 180:

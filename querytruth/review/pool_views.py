@@ -99,7 +99,7 @@ class PoolTable:
         if not row_ids or not self._rows.keys() >= set(row_ids):
             raise ActionError("this row is not in the table")
         if answer.decision == "edit" and len(row_ids) > 1:
-            raise ActionError("a new text is for one row")
+            raise ActionError("a new text needs exactly one row")
         exported_rows = self.export.rows[self.export.rows["query_id"].isin(row_ids)].reset_index(drop=True)
         reading = read_filled_table(
             replace(self.export, rows=exported_rows), exported_rows.assign(**asdict(answer)), ImportTolerances()
@@ -108,7 +108,7 @@ class PoolTable:
             raise ActionError(reading.problems[0].partition(", ")[2])
         answers = _answers(reading.decisions)
         if len(answers) < len(set(row_ids)):
-            raise ActionError(f"the decision is none of {', '.join(self.export.decision_choices)}")
+            raise ActionError(f"unknown decision; known decisions: {', '.join(self.export.decision_choices)}")
         return answers
 
     def fill_in_answers(self, answers: Mapping[str, RowAnswer]) -> ReviewExport:
@@ -176,15 +176,15 @@ class PoolFile:
                 durable_files.sync_folder(table.parent)
                 return digest
         except OSError as error:
-            reason = f"cannot be written ({error.strerror}); nothing was taken"
-            raise UserError(REVIEW_STAGE, table, reason, "fix that and do the same again") from None
+            reason = f"cannot be written ({error.strerror}); no decision was stored"
+            raise UserError(REVIEW_STAGE, table, reason, "fix that and repeat the action") from None
 
     def _load_original_export(self, filled: ReviewExport) -> ReviewExport:
         """Return the table as the stage wrote it beside its journal. Raises UserError where it wrote another one."""
         export = read_exported_table(self.path.absolute().parents[1] / "generated", self.path.stem, filled)
         if export is None:
-            reason = f"is the export {filled.export_id} of {filled.set_name}, which was not handed out here"
-            raise UserError(REVIEW_STAGE, self.path, reason, "give the table where the stage put it")
+            reason = f"is export {filled.export_id} of {filled.set_name}, which did not come from here"
+            raise UserError(REVIEW_STAGE, self.path, reason, "give the table where the stage wrote it")
         return export
 
 
@@ -252,14 +252,14 @@ class PoolSession:
             self._load(*content)
 
 
-CONFLICT_MESSAGE = "another program wrote the table meanwhile: nothing was changed, and the page now shows what it says"
+CONFLICT_MESSAGE = "another program changed the table: nothing was stored, and the page now shows its content"
 
 
 class PoolView(DeckView):
     """The rows of a table. `stage`: topics or objects, the path of its page."""
 
     name, filter_model, verdict_model = "pools", PoolFilter, RowAnswerVerdict
-    promise = "What has no decision is kept."
+    promise = "Rows without a decision are kept."
 
     def __init__(self, session: PoolSession, stage: str) -> None:
         self._session, self._stage = session, stage

@@ -24,8 +24,8 @@ IMAGES_PER_CARD = 60  # images of a query at a time
 
 
 class BoxIndex:
-    """An index of a set's boxes by image. `render_mode`: how the images were rendered, which decides where a box of
-    the source lies in the image shown."""
+    """An index of a set's boxes by image. `render_mode`: how the images were rendered, which decides where a box of the
+    source is in the shown image."""
 
     def __init__(self, boxes: pd.DataFrame, render_mode: str | None) -> None:
         inside = boxes[boxes[list(_SIDES)].ge(0).all(axis=1) & boxes[list(_SIDES)].le(1).all(axis=1)]
@@ -50,7 +50,7 @@ class BoxIndex:
 
 
 def _parse_labels(text: str) -> list[Any]:
-    """Return the labels of a stored list; none where another publisher stored something else."""
+    """Return the labels of a stored list; an empty list where another publisher stored something else."""
     try:
         labels = json.loads(text)
     except ValueError:
@@ -59,8 +59,8 @@ def _parse_labels(text: str) -> list[Any]:
 
 
 def place_sides(sides: FloatArray, size: tuple[int, int], render_mode: str | None) -> FloatArray:
-    """Return left, top, right and bottom as shares of the rendered image. `fit` puts bars beside an image, `crop` cuts
-    it: sides beyond the cut are at the edge. Other modes leave shares as they are."""
+    """Return left, top, right and bottom as shares of the rendered image. `fit` adds bars beside an image, `crop` cuts
+    it: sides beyond the cut move to the edge. Other modes leave shares unchanged."""
     width, height = size
     if render_mode not in ("fit", "crop") or not width or not height:
         return sides
@@ -265,7 +265,7 @@ class QueryCards:
         }
 
     def _image(self, group: query_queue.EquivalentEntries, row: _ImageRow) -> CardData:
-        """Return an image. `grade` is that of the first query; `grades` by query id, where they differ."""
+        """Return an image. `grade` belongs to the first query; `grades` by query id, where they differ."""
         image = self._images[row.image_id]
         own = self._own_decisions(group, row.image_id)
         latest = max(own.values(), key=lambda decision: decision.at, default=None)

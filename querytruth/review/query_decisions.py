@@ -72,17 +72,17 @@ def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> 
     """Return the decisions of an action, all at the same time. Raises ActionError where one of them is invalid."""
     _check_texts(action, cards)
     if action.view not in VIEWS:
-        raise ActionError(f"the view is none of {', '.join(VIEWS)}")
+        raise ActionError(f"unknown view; known views: {', '.join(VIEWS)}")
     note = clean_text(action.note, "the note")
     kind, relevance = action.decision, action.relevance
     if kind not in ("keep", "drop", "edit", "grade"):
-        raise ActionError("the decision is none of keep, drop, edit, grade")
+        raise ActionError("unknown decision; known decisions: keep, drop, edit, grade")
     if action.image_id is None:
         relevance = None
         if kind == "grade":
-            raise ActionError("a grade is for an image")
+            raise ActionError("a grade needs an image")
     elif kind == "edit":
-        raise ActionError("only a query's text can be edited")
+        raise ActionError("only the text of a query can be edited")
     elif kind == "keep":
         relevance = cards.get_grades(action.query_id).get(action.image_id, 1)
     if kind == "grade" and relevance not in cards.grades:
@@ -106,19 +106,19 @@ def _check_texts(action: Action, cards: QueryCards) -> None:
     equivalent = {entry.query_id: entry for entry in cards.get_group(action.query_id).members}
     for seen in (action, *action.others):
         if (entry := equivalent.get(seen.query_id)) is None:
-            raise ActionError(f"“{seen.text}” asks something else")
+            raise ActionError(f"“{seen.text}” is a different query")
         if seen.text != (text := cards.text_of(entry)):
-            raise ActionError(f"the query reads “{text}” by now; look at it again")
+            raise ActionError(f"the query now reads “{text}”; look at it again")
 
 
 def _list_decided_texts(action: Action, cards: QueryCards) -> list[SeenText]:
-    """Return the queries to store the decision on. One on an image is stored once, and on queries with a decision of
-    their own, which would contradict it; one on texts on each of them, but a keep on those that the person did not drop
-    or edit."""
+    """Return the queries to store the decision on. A decision on an image is stored once, and also on queries with
+    their own decision that would contradict it. A decision on texts is stored on each query, but a keep only on those
+    that the person did not drop or edit."""
     if action.image_id is not None:
         return [action, *(one for one in action.others if cards.state.on_target((one.query_id, action.image_id)))]
     if action.decision == "edit" and action.others:
-        raise ActionError("one text is edited at a time: mark it first")
+        raise ActionError("one text is edited at a time: select it first")
     texts = [action, *action.others]
     if action.decision != "keep" or not action.others:
         return texts
@@ -141,10 +141,10 @@ def _accepted(action: Action, cards: QueryCards, source: str, at: str) -> list[Q
 
 
 def build_undo_decisions(cards: QueryCards, view: str, source: str, at: str) -> list[QueryDecision]:
-    """Return the decisions that undo the reviewer's last action. Raises ActionError where there is none."""
+    """Return the decisions that undo the reviewer's last action. Raises ActionError where there is nothing to undo."""
     own, by = cards.state.own, cards.state.reviewer
     if not own:
-        raise ActionError("there is nothing to take back")
+        raise ActionError("there is nothing to undo")
     at_once = (own[-1].at, own[-1].source)
     return [
         QueryDecision(d.query_id, d.text, "undo", d.image_id, None, None, "", by, view, source, at, d.decision_id)
@@ -157,5 +157,5 @@ def _new_text(action: Action) -> str:
     if not text:
         raise ActionError("a query needs a text")
     if text == action.text:
-        raise ActionError("the text is the same as before")
+        raise ActionError("the text did not change")
     return text

@@ -16,10 +16,10 @@ from querytruth.sets import benchmark_set, query_texts
 
 Judgment = tuple[str, int, str, str]  # image id, relevance, judge, evidence
 QUERY_FLAGS = {  # reasons to doubt a query, the most serious first
-    "ambiguous": "a caption that fits other images, too, or an image that may be right waits for a judgment",
-    "few_images": "a quarter or less of the right images that is usual in this set",
-    "near_the_cut": "at least half of the right images have only the lowest grade",
-    "worded_by_model": "a chat model worded a text of it anew",
+    "ambiguous": "a caption that fits other images, too, or an image that may be relevant waits for a judgment",
+    "few_images": "at most a quarter of the relevant images that are usual in this set",
+    "near_the_cut": "at least half of the relevant images have only the lowest grade",
+    "worded_by_model": "a chat model reworded one of its texts",
 }
 _WEIGHTS = {"ambiguous": 4, "few_images": 2, "near_the_cut": 1, "worded_by_model": 1}
 
@@ -48,7 +48,7 @@ class QueryEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EquivalentEntries:
-    """Equivalent queries, which are judged on one card; one query where no other asks the same."""
+    """Equivalent queries, which are judged on one card; a single query where it has no equivalent."""
 
     members: tuple[QueryEntry, ...]
 

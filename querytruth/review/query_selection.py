@@ -29,9 +29,9 @@ _NAME = 24  # columns of the longest name of a system
 _NEGATIVES = re.compile(r"neg@(\d+)")
 _DEPTH = 10  # or the cut next to it
 _EXPLAINED = {
-    "right": "right ones, the more the better",
-    "negatives": "explicit negatives among the first results, the fewer the better",
-    "kept": "wrong images that stay when number, size, place, “without” or attribute is added, the fewer the better",
+    "right": "relevant images: more is better",
+    "negatives": "explicit negatives among the first results: fewer is better",
+    "kept": "wrong images that stay when number, size, place, “without” or attribute is added: fewer is better",
 }
 _AXIS = {"ticks": False, "domain": False, "labelPadding": 8}  # beside a dot at 0
 _Q: VegaSpec = {"type": "quantitative"}
@@ -112,8 +112,8 @@ def select_report_queries(
     results: int = 10,
     missed: int = 4,
 ) -> EvaluationSelection:
-    """Select queries of each bin by a hash of their ids. `ranked`: query_id, rank, image_id, score, relevance;
-    `qrels` are None where there is no set."""
+    """Select queries of each bin by a hash of their ids. `ranked`: query_id, rank, image_id, score, relevance; `qrels`
+    are None without a set."""
     bins = assign_bins(query_ids, ranked)
     chosen = {name: _sample([str(one) for one in bins.index[bins == name]], queries[name]) for name in BINS}
     ids = [one for sampled in chosen.values() for one in sampled]

@@ -29,10 +29,10 @@ from querytruth.review.similar_images import MAX_FOUND_IMAGES, FoundImages, Simi
 from querytruth.sets import benchmark_set
 
 PAIR_SOURCES = {
-    "results": "what searches returned and nobody judged, the first results first",
-    "candidates": "nobody judged them, and they may be right; the most certain first",
-    "disagreements": "two reviewers differ; the decision made here is final",
-    "sample": "an audit: judgments drawn by hash, every query in turn",
+    "results": "results of searches that nobody judged, the first results first",
+    "candidates": "nobody judged them and they may be relevant; the most certain first",
+    "disagreements": "two reviewers disagree; the decision made here is final",
+    "sample": "an audit: judgments drawn by hash, one query after another",
 }
 _SAMPLE = 500
 
@@ -41,7 +41,7 @@ class _SessionView(DeckView):
     """A view on the queries of a version."""
 
     verdict_model = Action
-    promise = "Others' decisions are not shown to you, unless you disagree."
+    promise = "You do not see the decisions of others, unless you disagree."
 
     def __init__(self, session: ReviewSession) -> None:
         self._session, self._cards = session, session.cards
@@ -108,7 +108,7 @@ class QueriesView(_SessionView):
 
 
 class PairFilter(BaseModel, extra="forbid", frozen=True):
-    """Which pairs are shown."""
+    """The pairs that are shown."""
 
     source: Literal["results", "candidates", "disagreements", "sample"] = "sample"
     state: ShortText = "all"
@@ -199,7 +199,7 @@ def _iterate_matches(tables: benchmark_set.Tables, cards: QueryCards, wanted: st
             yield image_id, f"caption: {caption}"
     for entry in cards.entries:
         if wanted in cards.text_of(entry).casefold():
-            yield from _right_images(cards, entry.query_id, f"right for: {cards.text_of(entry)}")
+            yield from _right_images(cards, entry.query_id, f"relevant for: {cards.text_of(entry)}")
 
 
 def _right_images(cards: QueryCards, query_id: str, reason: str) -> Iterator[tuple[str, str]]:

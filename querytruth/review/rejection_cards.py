@@ -53,7 +53,7 @@ class RejectionCards(deck.LogView[Override]):
     """All rejections of a version with their overrides, by the names in the ledger."""
 
     name, filter_model, verdict_model = "rejects", RejectionFilter, OverrideVerdict
-    promise = "The next build of the set follows it."
+    promise = "The next build of the set applies it."
 
     def __init__(self, ledger: pd.DataFrame, context: RejectionContext, reviewer: str) -> None:
         self._state = ReviewState[Override](reviewer)
@@ -92,7 +92,7 @@ class RejectionCards(deck.LogView[Override]):
     def get_rejection(self, key: str) -> RejectedItem:
         """Return the rejected item of a key. Raises ActionError for an unknown key."""
         if (row := self.table.find_row(key)) is None:
-            raise deck.ActionError("this is no reject of this version")
+            raise deck.ActionError("this item was not rejected in this version")
         return self.table.get_rejections([row])[0]
 
     def is_decided(self, key: str) -> bool:
@@ -123,18 +123,18 @@ class RejectionCards(deck.LogView[Override]):
         self.check_overridable(reject)
         note, caption = deck.clean_text(texts["note"], "the reason"), ""
         if not note:
-            raise deck.ActionError("write why it belongs in: whoever sees the set later has only that")
+            raise deck.ActionError("write why it belongs in the set: readers of the set see only this note")
         if reject.group.kind == "caption":
             caption = deck.clean_text(" ".join(texts["caption"].split()), "the caption")
             if not has_words(caption):
-                raise deck.ActionError("write the caption: the query shall have those words")
+                raise deck.ActionError("write the caption that the query shall have")
         return Override(item, "rescue", reject.name, caption, note, self._state.reviewer, "rejects", at)
 
     def create_undo(self, at: str) -> Override:
         """Return the decision that undoes the reviewer's last effective override, of any version. Raises ActionError
         without one."""
         if not self._state.own:
-            raise deck.ActionError("there is nothing to take back")
+            raise deck.ActionError("there is nothing to undo")
         last = self._state.own[-1]
         return Override(last.item, "undo", last.name, "", "", last.reviewer, "rejects", at, last.decision_id)
 
@@ -179,7 +179,7 @@ class RejectionCards(deck.LogView[Override]):
         if group.is_overridable:
             return self._context.blocked_reason
         advice = advise_fix(group.stage, group.kind, group.bucket, group.reason)
-        return translate(advice or "no build can let it in")
+        return translate(advice or "no build can accept it")
 
     def _links(self, items: list[str]) -> dict[str, str]:
         """Return the keys of items on the page of near-duplicates, without exact copies of a representative."""
@@ -218,7 +218,7 @@ class RejectionCards(deck.LogView[Override]):
         """Write the override."""
         reject = self.get_rejection(verdict.key)
         self.check_overridable(reject)
-        assert self._files is not None, "who decides sees the files"
+        assert self._files is not None, "only people who decide see the files"
         item = _item_of(reject, verdict.seen, self._files)
         texts = {"note": verdict.note, "caption": verdict.caption}
         self.append_one(lambda at: self.create_override(reject, item, texts, at))
@@ -246,18 +246,18 @@ class RejectionCards(deck.LogView[Override]):
 
 
 def _item_of(reject: RejectedItem, seen: str, files: RejectedFiles) -> str:
-    """Return the name by which builds identify the item. Raises ActionError where there is none."""
+    """Return the name by which builds identify the item. Raises ActionError where it has no such name."""
     if reject.group.kind == "image":
         return _image_id(reject.item, seen.partition(_SEPARATOR)[2], files)
     if reject.group.kind == "caption" and not reject.item_id:
-        raise deck.ActionError("several captions go by this name, or its image is gone from the set")
+        raise deck.ActionError("several captions have this name, or its image is no longer in the set")
     return reject.item_id or reject.item
 
 
 def _image_id(item: str, seen: str, files: RejectedFiles) -> str:
-    """Return the image id. Raises ActionError where the file is no longer the one that the person saw."""
+    """Return the image id. Raises ActionError where the file changed since the person saw it."""
     if seen and files.get_stamps([item]).get(item) != seen:
-        raise deck.ActionError("the file is another by now, or gone: look at it again")
+        raise deck.ActionError("the file was changed or removed: look at it again")
     image_id = files.compute_image_id(item)
     if seen and files.get_stamps([item]).get(item) != seen:
         raise deck.ActionError("the file is being written: look at it again")

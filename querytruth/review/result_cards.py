@@ -18,9 +18,9 @@ from querytruth.sets.manifest import Manifest
 
 DIRECTION_NAMES = {TEXT_TO_IMAGE: "text → image", IMAGE_TO_TEXT: "image → text"}
 _BIN_TEXTS = {  # bin: sign and description
-    SUCCESS: ("✓", "A right one ranks first."),
-    MIDDLE: ("~", "The first right one ranks 2 to %(rank)s."),
-    FAILURE: ("✕", "No right one is among the first %(rank)s."),
+    SUCCESS: ("✓", "A relevant image ranks first."),
+    MIDDLE: ("~", "The first relevant image ranks 2 to %(rank)s."),
+    FAILURE: ("✕", "No relevant image is among the first %(rank)s."),
 }
 CAUSE_TITLES = page_parts.PAGE_TEXTS["causes"]
 _WARNING_TEXTS = page_parts.PAGE_TEXTS["warnings"]  # code: title and fix
@@ -156,7 +156,7 @@ def build_result_tile(one: RankedItem, items: Mapping[str, TemplateData]) -> Tem
     grade = one.judgment.relevance
     state, sign, state_text = "open", "?", page_parts.translate("unjudged")
     if grade >= 0:
-        is_right = ("right", "✓", page_parts.translate("right, grade %(grade)s", grade=grade))
+        is_right = ("right", "✓", page_parts.translate("relevant, grade %(grade)s", grade=grade))
         state, sign, state_text = is_right if grade > 0 else ("wrong", "✕", page_parts.translate("judged not relevant"))
     item = items[one.item_id]
     name = item["image"]["name"] if "image" in item else item["text"]

@@ -43,16 +43,18 @@ def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int, syste
         known = run["query_id"].isin(tables.queries["query_id"])
         known &= run["image_id"].isin(tables.images["image_id"])
         if not known.any():
-            reason = "names no query and no image of the set"
-            raise UserError("review", path, reason, "give a run of this set")
+            reason = "contains no query and no image of the set"
+            raise UserError("review", path, reason, "give a run on this set")
         if not known.all():
-            notes.append(f"{path}: {int((~known).sum()):,} of {len(run):,} results are not of this set, and left out")
+            notes.append(
+                f"{path}: {int((~known).sum()):,} of {len(run):,} results are not in this set and were left out"
+            )
         ranked_runs.append(run_matching.rank_first_results(run[known], depth))
     pool = run_matching.pool_unjudged_pairs(
         ranked_runs, tables.qrels, query_texts.group_equivalent_queries(tables.queries)
     )
     waiting = f"{len(pool):,} pairs" if len(pool) else "nothing"
-    notes.append(f"{waiting} among the first {depth} results to judge that nobody judged")
+    notes.append(f"{waiting} of the first {depth} results wait for a judgment")
     return ResultPool(list(zip(pool["query_id"], pool["image_id"], strict=True)), notes)
 
 

@@ -52,7 +52,7 @@ def _read_reviewed_set(path: Path) -> StoredSet:
     names = ("queries", "images", "qrels", "duplicates", "candidate_judgments", "query_aliases")
     stored = set_files.read_set(path, names)
     if not len(stored.tables.queries):
-        raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
+        raise UserError("review", path, "contains no queries", "open it with querytruth show SET --page FILE")
     return stored
 
 
@@ -68,9 +68,9 @@ def _export_tables(stored: StoredSet, view: str, sample: int) -> review_tables.R
 def read_filled_export(
     path: Path, file: Path, reviewer: str, options: ReviewTableOptions, allow_other_export: bool
 ) -> review_tables.ReviewImportResult:
-    """Return the decisions of a filled-in CSV about the set at `path`, or the problems for which all are refused;
-    nothing is stored yet. A row without a digest in a table of judgments adds a judgment. Raises UserError where it is
-    no export of that version."""
+    """Return the decisions of a filled-in CSV about the set at `path`, or the problems because of which all are
+    refused; stores nothing. A row without a digest in a table of judgments adds a judgment. Raises UserError where it
+    is not an export of that version."""
     filled = review_csv.read_review_csv(file, options.encoding)
     if filled.view == "audit":
         raise UserError(
@@ -79,7 +79,7 @@ def read_filled_export(
     stored = _find_exported_version(path, filled, file, allow_other_export)
     export = _export_tables(stored, filled.view, filled.sample)
     if (export.export_id, export.sample) != (filled.export_id, filled.sample):
-        reason = f"names the export {filled.export_id}, the set gives {export.export_id}"
+        reason = f"has export id {filled.export_id}, but the set has {export.export_id}"
         raise UserError("import review CSV", file, reason, "export again")
     additions = _read_additions(stored, filled.rows, file) if filled.view == "judgments" else None
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -111,8 +111,8 @@ def _find_exported_version(
         reason = f"is an export of {filled.set_name}, not of {current}"
         raise UserError("import review CSV", file, reason, f"import it into {filled.set_name}")
     if filled.set_name != current and not allow_other_export:
-        reason = f"is an export of {filled.set_name}, the set is at {current}"
-        raise UserError("import review CSV", file, reason, "export again, or say --allow-other-export")
+        reason = f"is an export of {filled.set_name}, but the set is at {current}"
+        raise UserError("import review CSV", file, reason, "export again, or add --allow-other-export")
     return _read_reviewed_set(set_files.find_set(str(path.parent / version)))
 
 

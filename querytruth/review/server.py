@@ -43,8 +43,8 @@ ImageLoader = Callable[[str, int], bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class PageAccess:
-    """What a request must have: a Host of the page, and the token, first in the URL and then in a cookie. `host`: the
-    name or address at which the page is served, loopback by default."""
+    """The checks of a request: its Host must be the page's, and it needs the token, first in the URL and then in a
+    cookie. `host`: the name or address at which the page is served, loopback by default."""
 
     port: int
     token: str
@@ -94,7 +94,7 @@ class AccessMiddleware:
         """Return the response to a rejected request or to one with the token, None for one that may pass."""
         headers = Headers(scope=scope)
         if len(hosts := headers.getlist("host")) != 1 or hosts[0].lower() not in self.access.hosts:
-            return _forbidden("this name is not the page's")
+            return _forbidden("this host name is not the page's")
         if not _is_from_the_page(scope["method"], headers):
             return _forbidden("this request does not come from the page")
         query = parse_qs(scope["query_string"].decode("latin-1"))
@@ -108,7 +108,7 @@ class AccessMiddleware:
             chosen.set_cookie(_LANGUAGE_COOKIE, language, httponly=True, samesite="strict", max_age=_YEAR)
             return chosen
         if scope["method"] == "POST" and headers.get("content-type", "").partition(";")[0] not in _CONTENT_TYPES:
-            return PlainTextResponse(translate("this kind of body is not taken"), 415)
+            return PlainTextResponse(translate("this content type is not accepted"), 415)
         size = headers.get("content-length", "0")
         limit = MAX_UPLOAD_BYTES if scope["path"].endswith(UPLOAD_PATHS) else MAX_BODY_BYTES
         if not size.isdecimal() or int(size[:20]) > limit:
@@ -226,7 +226,7 @@ def image_routes(path: str, is_known: Callable[[str], bool], load_image: ImageLo
     def one(side: int, image_id: str) -> Response:
         jpeg = load_image(image_id, side) if side in IMAGE_SIDES and is_known(image_id) else None
         if jpeg is None:
-            raise HTTPException(404, "no such image is at hand")
+            raise HTTPException(404, "unknown image")
         return Response(jpeg, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
 
     return routes

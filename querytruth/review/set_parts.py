@@ -90,7 +90,7 @@ def list_thumbnails(images: ImageTiles, thumbnails: Mapping[str, bytes]) -> list
 
 def get_covering_size(image: dict[str, Any], box_ratio: float, manifest: Manifest | None) -> str:
     """Return the CSS background size by which an image covers a box of another aspect ratio (width / height) without
-    distortion; rendered padding lies outside the box."""
+    distortion; rendered padding is outside the box."""
     true = image["true_ratio"]
     if get_render_options(manifest).get("mode") == "fit":
         side = max(box_ratio / min(1, true), max(1, true))  # of the square that was padded, in heights of the box

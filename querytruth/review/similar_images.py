@@ -36,7 +36,7 @@ from querytruth.sets.set_thumbnails import ThumbnailCache, ThumbnailSource
 MAX_FOUND_IMAGES = 60
 FoundImages = list[tuple[str, str]]  # image_id, and why it was found
 _WAIT = 20.0  # seconds for the hashes; then those that are there are compared
-_NOTHING_AT_HAND = "the images of this set are not at hand, so that none can be compared"
+_NOTHING_AT_HAND = "the images of this set are not available, so nothing can be compared"
 
 
 class SimilarImageSearch:
@@ -60,23 +60,23 @@ class SimilarImageSearch:
             return [(self._ids[other], f"cosine {cosines[other]:.2f}") for other in order], ""
         remark = self._wait_for_hashes()
         if not have_views([self._views[row]])[0]:
-            raise ActionError("this image has too little structure to be compared, or is not at hand")
+            raise ActionError("this image has too little structure to compare, or is not available")
         rows = np.arange(len(self._ids))
         bits = self._compare([], []).view_distances(rows, np.full(len(rows), row))
         order = [other for other in np.argsort(bits, kind="stable")[: MAX_FOUND_IMAGES + 1] if other != row]
         return [(self._ids[one], f"{bits[one]} of 64 bits differ") for one in order if bits[one] < 65], remark
 
     def find_by_file(self, data: bytes) -> tuple[FoundImages, str]:
-        """Return the image with these bytes, else those that are the same by the rule that duplicates are found by.
-        Raises ActionError, with the reason, where there is none."""
+        """Return the image with these bytes, else the images that are its duplicates by the rule of the gallery. Raises
+        ActionError, with the reason, where there is none."""
         digest = hashlib.sha256(data).hexdigest()
         if image_id := self._ids_by_digest.get(digest):
             return [(image_id, "the same file")], ""
         if image_id := self._representatives.get(image_id_of_bytes(digest)):
-            return [(image_id, "stands for this near-duplicate")], ""
+            return [(image_id, "represents this near-duplicate")], ""
         remark, scanned = self._wait_for_hashes(), _scan_bytes(data)
         if not have_views([scanned.views])[0]:
-            raise ActionError("this image has too little structure to be compared, and no image has its bytes")
+            raise ActionError("this image has too little structure to compare, and no image has the same bytes")
         images, rows = self._compare([scanned.views], [scanned.thumbnail]), np.arange(len(self._ids))
         bits = images.view_distances(rows, np.full(len(rows), len(rows)))
         same = np.flatnonzero(images.relate(rows, np.full(len(rows), len(rows)))[1])
@@ -115,7 +115,7 @@ class SimilarImageSearch:
 
     @cached_property
     def _representatives(self) -> dict[str, str]:
-        """Return the image in the gallery that stands for each near-duplicate."""
+        """Return the image in the gallery that represents each near-duplicate."""
         duplicates = self._stored.tables.duplicates
         leads = duplicates[duplicates["is_representative"].astype(bool)]
         by_group = dict(zip(leads["duplicate_group"], leads["image_id"], strict=True))
@@ -175,14 +175,14 @@ class SimilarImageSearch:
 
 
 def _scan_bytes(data: bytes) -> ScannedImage:
-    """Return the image in a worker process. Raises ActionError for what is no image that can be read."""
+    """Return the image, decoded in a worker process. Raises ActionError for a file that is not a readable image."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "dropped"
         file.write_bytes(data)
         (scanned,) = read_images_in_workers([str(file)])
     if not isinstance(scanned, ScannedImage) or scanned.reason:
         reason = str(scanned.reason).replace("_", " ")
-        raise ActionError(f"this file is no image that can be read ({reason})")
+        raise ActionError(f"this file is not a readable image ({reason})")
     return scanned
 
 
@@ -239,7 +239,7 @@ def _locate_fetched(folder: Path, items: Iterable[str]) -> dict[str, str]:
 
 
 def _file_stamp(location: str) -> str:
-    """Return a text that changes with the file; "" where there is none."""
+    """Return a text that changes with the file; "" without a file."""
     state = image_sources.read_file_state(location)
     if isinstance(state, image_sources.RefusedItem):
         return ""
@@ -249,9 +249,9 @@ def _file_stamp(location: str) -> str:
 def _image_id(location: str | None) -> str:
     """Return the id as a build would compute it; a file that no build can read cannot be overridden."""
     if location is None:
-        raise ActionError("its file is not where the set found it: put it back, then rescue it")
+        raise ActionError("its file is no longer where the set found it: put it back, then rescue it")
     (image,) = map_in_workers(read_image, [location], rendering.THUMBNAIL_LIMITS)
     if isinstance(image, worker_starts.WorkerFailure) or image.sha256 is None:
         reason = str(image.reason).replace("_", " ")
-        raise ActionError(f"its file cannot be read by now ({reason}): put back what was there, then rescue it")
+        raise ActionError(f"its file can no longer be read ({reason}): restore it, then rescue it")
     return image_id_of_bytes(image.sha256)

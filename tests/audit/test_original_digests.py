@@ -79,7 +79,7 @@ def test_an_image_without_a_file_is_compared_by_its_digest_and_said_to_be(photos
         file.unlink()
     found = _compare(stored, photos)
     assert len(found.pairs) == 7 and found.images_compared == 0
-    assert describe_bytes_alone(found.by_bytes_alone) == "7 whose file in the set was not read"
+    assert describe_bytes_alone(found.by_bytes_alone) == "7 whose file in the set could not be read"
 
 
 def test_an_image_with_neither_file_nor_digest_is_not_counted_as_compared() -> None:

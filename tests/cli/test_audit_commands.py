@@ -83,7 +83,7 @@ def test_the_same_seed_draws_the_same_whatever_the_order_of_the_runs(run: Run, e
     assert list_audits(tmp_path / "sets" / "eccv") == ["one", "two"]
     other = [*words[:-2], "--seed", 1, *words[-2:]]
     error = run(*other, code=1)[1]
-    assert "is an audit of another version" in error and "give another --name" in error
+    assert "already exists for another version" in error and "give another --name" in error
 
 
 @pytest.mark.thorough
@@ -107,11 +107,11 @@ def test_wrong_use_is_one_line(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
     assert (
         "no system returns 500 results" in run("audit", "plan", "eccv", "--run", first, "--depth", 500, *out, code=1)[1]
     )
-    assert "give --run RUN" in run("audit", "plan", "eccv", *out, code=1)[1]
+    assert "add --run RUN" in run("audit", "plan", "eccv", *out, code=1)[1]
     assert (
         "the second system named sharp" in run("audit", "plan", "eccv", "--run", first, "--run", first, *out, code=1)[1]
     )
-    assert "is no audit of this set (it has: none yet)" in run("audit", "report", "eccv", *out, code=1)[1]
+    assert "unknown audit of this set; known audits: none yet" in run("audit", "report", "eccv", *out, code=1)[1]
     for name, one in (("a", first), ("b", other)):
         run("audit", "start", "eccv", "--run", one, "--name", name, *out)
         run("review", "export-csv", "--audit", name, "eccv", "--to", f"{name}.csv", *out)
@@ -120,4 +120,4 @@ def test_wrong_use_is_one_line(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
     assert "is the sample of an audit" in run("review", "import-csv", "eccv", "a.csv", *out, code=1)[1]
     pool = tmp_path / "sets" / "eccv" / "audits" / "a" / "pool.parquet"
     pool.write_bytes(pool.read_bytes()[:-1] + b"x")
-    assert "is not as it was written" in run("audit", "report", "eccv", "--name", "a", *out, code=1)[1]
+    assert "changed since it was written" in run("audit", "report", "eccv", "--name", "a", *out, code=1)[1]

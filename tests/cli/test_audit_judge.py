@@ -97,12 +97,12 @@ def test_a_contestant_a_judge_without_grades_and_a_missing_image_are_one_line(ru
     mute = small.parent / "mute.jsonl"
     mute.write_text(record(small, wrong=0).read_text().splitlines()[0] + "\n")
     error = run("audit", "start", *words(small, mute), code=1)[1]
-    assert "gave no grade (not_recorded" in error and "choose a model that sees images" in error
+    assert "gave no grade (not_recorded" in error and "choose a model that accepts images" in error
     for image in (small.parent / "sets" / "small" / "v1").rglob("*.jpg"):
         image.unlink()
     publish_small_set(small.parent / "other", small_tables(), images=False, name="bare")
     bare = ["bare", *words(small, mute)[1:-1], small.parent / "other" / "sets"]
-    assert "is not at hand, so that no judge can see it" in run("audit", "start", *bare, code=1)[1]
+    assert "image file not available, so the judge cannot see it" in run("audit", "start", *bare, code=1)[1]
     assert "write KEY=VALUE" in run("audit", "plan", *words(small, mute), "--judge-option", "x", code=2)[1]
 
 
@@ -110,7 +110,7 @@ def test_a_contestant_a_judge_without_grades_and_a_missing_image_are_one_line(ru
 def test_evaluate_shows_the_corrected_figures_of_the_audited_results_alone(run: Run, small: Path) -> None:
     out = ["--out", small.parent / "sets"]
     evaluated = ["evaluate", "small", "--run", small, *out, "--metrics", "p@1", "--no-page", "--corrected"]
-    assert "has no report of an audit of this version" in run(*evaluated, code=1)[1]
+    assert "no audit report of this version" in run(*evaluated, code=1)[1]
     run("audit", "start", "small", "--run", small, "--depth", 4, *out)
     run("review", "export-csv", "--audit", "audit", "small", *out, "--to", "a.csv")
     fill(Path("a.csv"), TRUTH)
@@ -128,5 +128,5 @@ def test_evaluate_shows_the_corrected_figures_of_the_audited_results_alone(run: 
     other = small.with_name("other.trec")
     other.write_text("\n".join(f"{query} Q0 {image_id_of('cat')} 0 1 x" for query in TRUTH) + "\n")
     wrong = [other if word == small else word for word in evaluated]
-    assert "has no report of an audit of this version with these results" in run(*wrong, code=1)[1]
+    assert "no audit report of this version covers these results" in run(*wrong, code=1)[1]
     assert "is of a SET, text to image" in run(*evaluated, "--direction", "image_to_text", code=2)[1]

@@ -37,7 +37,7 @@ def test_a_version_that_changed_since_is_refused_by_all_that_need_it(run: Run, a
     shutil.copytree(audited.run.parent / "other" / "sets" / "small" / "v1", audited.path)
     for words in ASKED:
         error = run(*words, "--out", "sets", code=1)[1]
-        assert "is of small/v1 as it was before that version changed" in error, words
+        assert "belongs to small/v1, and that version changed afterwards" in error, words
 
 
 @pytest.mark.thorough
@@ -49,7 +49,7 @@ def test_a_sample_of_another_version_is_no_sample_of_this_audit(run: Run, audite
     later = audited.run.with_name("later.trec")  # of v2, which has no query without a relevant image
     later.write_text("\n".join(line for line in lines if query_id_of("none") not in line) + "\n")
     again = ["audit", "start", "small", "--run", later, "--depth", 4, "--out", "sets"]
-    assert "is an audit of another version" in run(*again, code=1)[1]
+    assert "already exists for another version" in run(*again, code=1)[1]
     run(*again, "--name", "second")
     error = run("review", "import-csv", "--audit", "second", "small", "a.csv", "--out", "sets", code=1)[1]
     assert "is not the sample of second (audit of small/v1" in error and "export-csv small --audit second" in error
@@ -67,7 +67,7 @@ def test_a_run_of_another_set_is_refused(run: Run, audited: AuditedSet) -> None:
     other = audited.run.with_name("other.trec")
     other.write_text("q_elsewhere Q0 img_elsewhere 0 1 x\n")
     error = run("audit", "plan", "small", "--run", other, "--depth", 1, "--out", "sets", code=1)[1]
-    assert "1 of 1 results are not of small" in error and "give a run of small/v1" in error
+    assert "1 of 1 results are not of small" in error and "give a run on small/v1" in error
 
 
 def test_what_was_evaluated_is_audited_where_no_run_is_named(run: Run, tmp_path: Path) -> None:

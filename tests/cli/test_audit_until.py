@@ -109,7 +109,7 @@ def test_a_truth_begins_with_the_certificate(run: Run, tmp_path: Path) -> None:
     assert json.loads(run("audit", "plan", *given, "--json")[0])["judgments"] > 0
     start(run, world)
     message = run("review", "export-csv", "small", "--audit", "audit", *out, code=1)[1]
-    assert "asks its cards one by one" in message and "querytruth review small" in message
+    assert "hands out its cards one by one" in message and "querytruth review small" in message
     answer_all(page(world, "lin"))
     stated = json.loads(run("audit", "report", "small", "--json", *out)[0])["certificate"]
     assert stated["is_reached"] and 0 < stated["wrong_at_most"] < 0.03

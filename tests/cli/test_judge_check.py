@@ -128,5 +128,5 @@ def test_the_command_shows_the_agreement_and_refuses_a_contestant(run: Run, answ
 
 def test_too_few_answers_are_named(run: Run, small: Path) -> None:
     version = small.parent / "sets" / "small" / "v1"
-    with pytest.raises(UserError, match="people judged 0 of its pairs, a check needs 10"):
+    with pytest.raises(UserError, match="people judged 0 of its pairs, but a check needs 10"):
         check_judge(version, PlantedJudge(version), CHOICE)

@@ -172,7 +172,7 @@ def test_decisions_become_the_next_version_and_their_second_application_nothing(
     assert applied["counts"]["by_judge"]["human"] == 2 and applied["shared"] == 1, "in Chinese and in English"
     assert not json.loads(command("apply", "pets", "--out", pets, "--json").out)["published"]
     ended = command("review", "import-csv", "pets", queries, "--out", pets)
-    assert ended.code == 1 and "is an export of pets/v1, the set is at pets/v2" in ended.err
+    assert ended.code == 1 and "is an export of pets/v1, but the set is at pets/v2" in ended.err
     assert len(read_decisions(pets / "pets", QueryDecision)) == 2
     ended = command("review", "import-csv", "pets", queries, "--out", pets, "--allow-other-export")
     assert ended.code == 0 and len(read_decisions(pets / "pets", QueryDecision)) == 2, "taken once, however often given"
@@ -219,7 +219,7 @@ def test_an_older_version_s_export_is_not_let_in_by_any_other_flag(
     [
         (lambda data: data[3:].replace(b"drop", "放弃".encode()), "--encoding gb18030"),
         (lambda data: data.partition(b"\r\n")[2], "does not name an export"),
-        (lambda data: data.replace(b" queries 0", b" queries 999999999999", 1), "the set gives"),
+        (lambda data: data.replace(b" queries 0", b" queries 999999999999", 1), "but the set has"),
         (lambda data: data.replace(b"pets/v1", b"pets/v99", 1), "pets/v99"),
         (lambda data: data.replace(b"pets/v1", b"../../v1", 1), "does not name an export"),
         (lambda data: data.replace(b"export e_", b"export e_0", 1), "names the export e_0"),

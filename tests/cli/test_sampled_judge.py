@@ -120,4 +120,4 @@ def test_a_judge_without_log_probabilities_is_told_to_be_sampled(run: Run, tmp_p
         told = run("audit", "start", *words, *judge, "--judge-scores", code=1)[1]
         assert "sample it: --judge-samples 10" in told
     judge = ["--judge", "rerank", "--judge-option", "base_url=http://127.0.0.1:9/v1"]
-    assert "is not sampled" in run("audit", "start", *words, *judge, "--judge-samples", 5, code=1)[1]
+    assert "sampling has no effect" in run("audit", "start", *words, *judge, "--judge-samples", 5, code=1)[1]

@@ -53,4 +53,4 @@ def test_a_leak_is_in_the_table_in_the_files_and_on_the_card(run: Run, tmp_path:
 def test_a_set_of_four_queries_measures_no_shortcut(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables())
     shown = json.loads(run("notice", "small", "--out", "sets", "--json", "--to", "found", "--draws", 10)[0])
-    assert shown["shortcuts"] == [] and "Nothing was measured" in Path("found/notice.html").read_text("utf-8")
+    assert shown["shortcuts"] == [] and "Not measured" in Path("found/notice.html").read_text("utf-8")

@@ -100,7 +100,7 @@ def test_verify_lint_diff_and_the_review_page_say_it(decided: Path, lose: Callab
     assert any("decisions in effect in v2 are gone" in note for note in site.notes)
     client = TestClient(create_app(site.routes, DOOR, site.start_path), base_url=HOME)
     client.get("/", params={"token": TOKEN})
-    assert "What is gone" in client.get("/decisions").text
+    assert "Removed" in client.get("/decisions").text
 
 
 def test_a_build_refuses_before_any_work(decided: Path) -> None:

@@ -73,7 +73,7 @@ def test_own_queries_are_published_without_judgments(published: BuildResult) -> 
 
 def test_nothing_private_leaves_the_log(published: BuildResult) -> None:
     files = [path for path in published.path.parents[1].rglob("*") if path.is_file()]
-    assert published.page in files and "What was drawn" in published.page.read_text("utf-8")
+    assert published.page in files and "The sample" in published.page.read_text("utf-8")
     assert not [path for path in files if b"anna@" in path.read_bytes()]
 
 

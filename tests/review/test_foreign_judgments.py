@@ -50,10 +50,10 @@ def test_names_of_others_become_decisions_of_ours(stored: StoredSet, tmp_path: P
     ("row", "problem"),
     [
         ("t0,a.jpg,1", r"1 names could be several images \(a.jpg is img_\w+ or img_\w+\)"),
-        ("t77,b.jpg,1", "line 2: 't77' is no query of the set"),
-        ("t0,z.jpg,1", "line 2: 'z.jpg' is no image of the set"),
-        ("t0,b.jpg,7", "line 2: the grade '7' is none of 0, 1, 2"),
-        ("t0,b.jpg,1\nt0,b.jpg,2", "line 3: t0 and b.jpg have the grade 1 in another row"),
+        ("t77,b.jpg,1", "line 2: unknown query 't77' in this set"),
+        ("t0,z.jpg,1", "line 2: unknown image 'z.jpg' in this set"),
+        ("t0,b.jpg,7", "line 2: unknown grade '7'; known grades: 0, 1, 2"),
+        ("t0,b.jpg,1\nt0,b.jpg,2", "line 3: t0 and b.jpg have grade 1 in another row"),
     ],
 )
 def test_a_row_that_cannot_be_taken_takes_none(stored: StoredSet, tmp_path: Path, row: str, problem: str) -> None:
@@ -72,7 +72,7 @@ def test_rows_of_other_queries_can_be_left_out(stored: StoredSet, tmp_path: Path
 
     assert qt.load(stored.path).import_qrels(file, allow_unknown=True) == 1
     file.write_text("query-id\tcorpus-id\tscore\nt9\tb.jpg\t1\n")
-    with pytest.raises(UserError, match="names no query and image of the set"):
+    with pytest.raises(UserError, match="contains no query and image of the set"):
         qt.load(stored.path).import_qrels(file, allow_unknown=True)
 
 
@@ -84,5 +84,5 @@ def test_a_row_that_a_person_adds_may_have_the_names_of_others(stored: StoredSet
     (decision,) = read_filled_export(stored.path, file, "lin", ReviewTableOptions(), False).decisions
 
     assert decision.target == (stored.tables.queries["query_id"].iloc[0], image_id_of("tree"))
-    with pytest.raises(UserError, match="is an export to fill in"):
+    with pytest.raises(UserError, match="is an export to fill in, not a file of judgments"):
         read_foreign_judgments(stored.path, file, "lin")

@@ -76,7 +76,7 @@ def test_a_healthy_run_has_its_four_curves_its_topics_and_no_warning() -> None:
     assert "No warning" in page.text and "Runs side by side" not in page.text
     new, _, _, found = lines(page)
     assert new == pytest.approx([88] * 12) and found[-1] > 90 and found == sorted(found)
-    assert "New rows 80%" in page.text and "Named most 20%" in page.text and "Objects found 48" in page.text
+    assert "New rows 80%" in page.text and "Most frequent 20%" in page.text and "Objects found 48" in page.text
     assert "食物 48 new of 12 questions" in page.text
     assert "12knownin a pool already" in page.text
     assert "barren (2 topics), round limit (3 topics)" in page.text

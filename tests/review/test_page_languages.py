@@ -80,10 +80,12 @@ def test_sentences_that_results_hold_in_english_are_shown_in_chinese() -> None:
             "运行结果缺少 3,000 条查询中的 1,200 条，按 0 计算（例如 q_1）"
         ),
         "98% of the queries have 0: systems are hardly told apart": "98% 的查询得 0：几乎分不出系统",
-        "Among the first five of 9 queries that ask for something else.": "在 9 条另有所问的查询里，也排在前五。",
+        "Among the first five results of 9 queries that ask for something else.": (
+            "在 9 条另有所问的查询里，也排在前五。"
+        ),
         "its captions say all of it: A dog.\nA cat.": "它的描述里全都有：A dog.\nA cat.",
         "98% of the dogs": "98% of the dogs",
-        "Never judged, and only 3 of the first 10 are.": "从未判断；前 10 个中只判断过 3 个。",
+        "Never judged; only 3 of the first 10 are.": "从未判断；前 10 个中只判断过 3 个。",
         "result 3 of 蓝色的鸟": "“蓝色的鸟”的第 3 个结果",
     }
     with pages_in("zh"):

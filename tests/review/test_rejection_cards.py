@@ -123,7 +123,7 @@ def test_a_rescue_shows_whose_it_is_and_is_taken_back_by_its_own_reviewer_alone(
         cards.apply_entries([word])
     assert card(lins, "a.jpg")["own"]["note"] == "晚上拍的" and card(lins, "a.jpg")["other_overrides"] == []
     assert card(mine, "a.jpg")["own"] is None and card(mine, "a.jpg")["other_overrides"][0]["reviewer"] == "lin"
-    with pytest.raises(ActionError, match="nothing to take back"):
+    with pytest.raises(ActionError, match="nothing to undo"):
         mine.create_undo("2026-01-02")
     back = lins.create_undo("2026-01-02")
     assert (back.item, back.undoes, back.reviewer) == ("img_1", word.decision_id, "lin")

@@ -26,7 +26,9 @@ def test_a_sealed_manifest_with_a_wrong_key_is_one_line(change: str, tmp_path: P
     assert len(read_audit(tmp_path / "audits" / "whole").pool) == 1
     CHANGES[change][0](manifest)
     write_audit(tmp_path / "audits" / "first", manifest, TABLES)
-    with pytest.raises(UserError, match=rf"audit\.json \(read audit\): is not as expected: .*{CHANGES[change][1]}"):
+    with pytest.raises(
+        UserError, match=f"audit\\.json \\(read audit\\): does not have the expected form: .*{CHANGES[change][1]}"
+    ):
         read_audit(tmp_path / "audits" / "first")
 
 
@@ -35,7 +37,7 @@ def test_one_changed_character_of_an_audit_s_manifest_is_refused(tmp_path: Path)
     write_audit(folder, {**MANIFEST}, TABLES)
     file = folder / "audit.json"
     file.write_text(file.read_text().replace('"seed":0', '"seed":1').replace('"seed": 0', '"seed": 1'))
-    with pytest.raises(UserError, match=r"audit\.json \(read audit\): is not as it was written"):
+    with pytest.raises(UserError, match=r"audit\.json \(read audit\): changed since it was written"):
         read_audit(folder)
 
 

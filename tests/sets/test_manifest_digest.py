@@ -38,5 +38,5 @@ def test_a_sealed_manifest_with_wrong_notes_is_refused(note: str, value: object,
     stored = json.loads(file.read_bytes())
     stored["notes"][note] = value
     file.write_bytes(canonical_json(stored | {"manifest_digest": manifest_digest(stored)}))
-    with pytest.raises(UserError, match=f"is not as expected: .*{where}"):
+    with pytest.raises(UserError, match=f"does not have the expected form: .*{where}"):
         read_manifest(version)

@@ -46,7 +46,7 @@ def test_the_verdict_says_who_is_better_and_how_sure_that_is() -> None:
 
 def test_two_that_are_not_told_apart_have_the_smallest_difference_that_would_be() -> None:
     text = text_of(changed(p_holm=0.3))
-    assert "The two are not told apart: they differ by 0.070, p = 0.300. A difference of 0.050 would be found" in text
+    assert "No significant difference: they differ by 0.070, p = 0.300. A difference of 0.050 would be detected" in text
     assert "would be found" not in text_of(changed(p_holm=0.3, detectable=float("nan")))
 
 
@@ -54,7 +54,7 @@ def test_the_table_has_both_figures_the_difference_and_wins() -> None:
     text = text_of(make_comparison())
     one, other = "0.500 0.400 to 0.600", "0.500 0.400 to 0.600"
     assert f"hit@1 {one} {other} +0.070 +0.030 to +0.110 0.002 tiny-clip is better 2, 2, 1 0.050" in text
-    assert f"hit@5 {one} {other} -0.010 -0.050 to +0.030 0.600 not told apart 1, 3, 1 0.060" in text
+    assert f"hit@5 {one} {other} -0.010 -0.050 to +0.030 0.600 no significant difference 1, 3, 1 0.060" in text
 
 
 def test_queries_are_shown_by_who_is_better_with_both_rows() -> None:
@@ -62,16 +62,16 @@ def test_queries_are_shown_by_who_is_better_with_both_rows() -> None:
     text = read(html)
     ahead, behind = text.index("tiny-clip is better 1 shown"), text.index("lexical is better 1 shown")
     assert ahead < text.index("Three dogs on the beach", ahead) < behind < text.index("狗 沙滩", behind)
-    assert "hit@1 +1.000 ; 1 to find" in text and "first right one at rank 2" in text
+    assert "hit@1 +1.000 ; 1 to find" in text and "first relevant image at rank 2" in text
     assert "Why lexical may be behind unjudged at rank 1" in text
     names = [a["aria-label"] for tag, a in ParsedPage(html).tags if tag == "ol"]
-    assert names[:2] == ["tiny-clip: Results, the best first", "lexical: Results, the best first"]
+    assert names[:2] == ["tiny-clip: Results, best first", "lexical: Results, best first"]
 
 
 def test_right_images_that_neither_shows_are_shown_once() -> None:
     found = make_comparison(most_different_queries=["q_3"])
-    assert "Right, and shown by neither" in text_of(found, beach_tables())
-    assert "Right, and shown by neither" not in text_of(make_comparison(), beach_tables())
+    assert "Relevant, but returned by neither" in text_of(found, beach_tables())
+    assert "Relevant, but returned by neither" not in text_of(make_comparison(), beach_tables())
 
 
 def test_two_systems_of_one_name_are_told_apart() -> None:
@@ -82,7 +82,7 @@ def test_two_systems_of_one_name_are_told_apart() -> None:
 
 def test_no_difference_anywhere_is_said_too() -> None:
     text = text_of(make_comparison(most_different_queries=[]), beach_tables())
-    assert text.count("No query is here.") == 2
+    assert text.count("No queries here.") == 2
 
 
 def test_warnings_name_their_system() -> None:
@@ -123,5 +123,5 @@ def test_the_spreads_of_both_over_the_wordings_of_a_question_stand_beside_each_o
     )
     text = text_of(compared, replace(set_, queries=queries))
     assert "hit@1 lexical 0.000 0.400 1.000 1.000" in text
-    assert "the spread of the first less that of the second is -1.000" in text
+    assert "the spread of the first minus that of the second is -1.000" in text
     assert "One question in other words" not in text_of(found, set_)

@@ -65,7 +65,7 @@ def test_a_figure_stands_with_interval_bounds_and_chance() -> None:
     assert "hit@1 1 where the first one is right. 0.500 0.400 to 0.600 0.500 to 0.700 0.100" in text
     found = make_evaluation()
     blank = replace(found, figures=found.figures.assign(chance=float("nan")))
-    assert "hit@1 1 where the first one is right. 0.500 0.400 to 0.600 0.500 to 0.700 not known" in text_of(
+    assert "hit@1 1 where the first one is right. 0.500 0.400 to 0.600 0.500 to 0.700 unknown" in text_of(
         blank
     ) and "nan" not in text_of(blank)
 
@@ -78,7 +78,7 @@ def test_warnings_say_what_to_do() -> None:
         EvaluationWarning("moon_phase", "", "it wanes"),
     ]
     text = text_of(make_evaluation(warnings=warned))
-    assert "Nearly all right hit@5 95% of the queries hit@10 99% of them Take a harder measure" in text
+    assert "Nearly all correct hit@5 95% of the queries hit@10 99% of them Choose a stricter metric" in text
     assert "Few queries 5 queries: the intervals are rough Build a larger set" in text
     assert "Moon phase it wanes" in text, "an unknown one is told as it is"
     assert "Before you trust these figures" not in text_of(make_evaluation())
@@ -109,7 +109,7 @@ def test_thresholds_say_what_they_bring_and_where_none_reaches() -> None:
     assert "0.99 no score reaches it" in text
     known = make_evaluation(thresholds={"0.9": replace(THRESHOLD, elsewhere=0.71, precision_upper=0.9)})
     assert "0.9 0.8 0.90 0.40 1,234 20% 0 0.71" in text_of(known)
-    assert "From which score" not in text_of(make_evaluation(thresholds={}))
+    assert "Score threshold" not in text_of(make_evaluation(thresholds={}))
 
 
 def test_an_empty_open_set_curve_is_left_out() -> None:
@@ -128,28 +128,28 @@ def test_parts_with_one_value_have_no_plot_but_a_row() -> None:
 
 def test_the_bins_are_counted_and_said() -> None:
     text = text_of(make_evaluation(), beach_tables())
-    assert "Success A right one ranks first. 1 of 5 (20%)" in text
-    assert "Middle The first right one ranks 2 to 5. 2 of 5 (40%)" in text
-    assert "Failure No right one is among the first 5. 2 of 5 (40%)" in text
+    assert "Success A relevant image ranks first. 1 of 5 (20%)" in text
+    assert "Middle The first relevant image ranks 2 to 5. 2 of 5 (40%)" in text
+    assert "Failure No relevant image is among the first 5. 2 of 5 (40%)" in text
 
 
 def test_a_query_shows_its_results_with_signs_and_why() -> None:
     html = page_of(make_evaluation(), beach_tables(), {"img_dog": make_jpeg()})
     labels = [a["aria-label"] for _, a in ParsedPage(html).tags if "zooms" in a.get("class", "")]
-    assert "rank 1, right, grade 1: dog.jpg, score 0.900" in labels
+    assert "rank 1, relevant, grade 1: dog.jpg, score 0.900" in labels
     assert "rank 1, judged not relevant: dog.jpg, score 0.900" in labels
-    assert "rank 1, unjudged: ship.jpg, score 0.900" in labels and "not returned, right, grade 1: dog.jpg" in labels
+    assert "rank 1, unjudged: ship.jpg, score 0.900" in labels and "not returned, relevant, grade 1: dog.jpg" in labels
     text = read(html)
-    assert "First right one at rank 2 ; 1 to find" in text and "Nothing came back; 1 to find" in text
-    assert "No right one among the 2 listed; 1 to find" in text
-    assert "unjudged at rank 1 : Never judged" in text and "nothing came back : The system returned nothing" in text
+    assert "First relevant image at rank 2 ; 1 to find" in text and "No results; 1 to find" in text
+    assert "No relevant image among the 2 listed; 1 to find" in text
+    assert "unjudged at rank 1 : Never judged" in text and "no results : The system returned nothing" in text
     for sign in ("✓", "✕", "?"):
         assert f'<span class="sign" aria-hidden="true">{sign}</span>' in html, "told apart by more than colour"
 
 
 def test_grades_above_one_are_written_beside_the_sign() -> None:
     html = page_of(make_evaluation(make_ranked_table({"q_1": [("img_dog", 2)]})), beach_tables())
-    assert "✓<small>2</small>" in html and "rank 1, right, grade 2: dog.jpg" in html
+    assert "✓<small>2</small>" in html and "rank 1, relevant, grade 2: dog.jpg" in html
 
 
 def test_why_an_image_was_judged_is_told_where_it_is_named() -> None:
@@ -177,7 +177,7 @@ def test_searching_texts_shows_the_image_and_the_texts() -> None:
 
 def test_without_a_set_ids_stand_in() -> None:
     text = text_of(make_evaluation())
-    assert "q_1" in text and "img_ship" in text and "Some images are not at hand" in text
+    assert "q_1" in text and "img_ship" in text and "Some images are not available" in text
     assert "of the set: not stated" in text
 
 
@@ -278,8 +278,8 @@ def test_the_wordings_of_one_question_are_listed_with_their_figures() -> None:
     per_query.loc[one, "hit@1"] = 1.0
     spread = measure_phrasing_spread(per_query, queries, found.metrics)
     text = text_of(replace(found, per_query=per_query, phrasings=spread), replace(set_, queries=queries))
-    assert "1 questions are asked in several wordings, 2 queries in all" in text
+    assert "1 questions are asked in several wordings, 2 queries in total" in text
     first, second = (queries.set_index("query_id").at[name, "text"] for name in (one, other))
-    widest = text[text.index("Where the words matter most") :]
+    widest = text[text.index("Where wording matters most") :]
     assert widest.index(first) < widest.index(second) and "hit@1 0.500 0.750 1.000 0.500" in text
     assert "in several wordings" not in text_of(found, set_)

@@ -119,7 +119,7 @@ def labelled() -> Tables:
 
 def test_all_labels_but_one_are_there() -> None:
     (cause,) = causes(labelled(), {"q_two": [("img_b", 0), ("img_a", 2)]}, "q_two")
-    assert cause.code == "all_but_one_label" and "Car is not" in cause.description and cause.ranks == (1,)
+    assert cause.code == "all_but_one_label" and "Car is missing" in cause.description and cause.ranks == (1,)
 
 
 def test_evidence_stands_in_for_labels_that_no_query_asks_for_alone() -> None:

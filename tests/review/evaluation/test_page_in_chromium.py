@@ -118,7 +118,7 @@ def test_an_image_is_zoomed_and_its_neighbours_are_reached(browser: Browser, fil
     page, said = opened(browser, files["report"])
     page.keyboard.press("j")
     page.keyboard.press("Enter")
-    assert page.inner_text("#zoom .description").startswith("rank 1, right, grade 1: dog.jpg")
+    assert page.inner_text("#zoom .description").startswith("rank 1, relevant, grade 1: dog.jpg")
     box = page.locator("#zoom .photo").bounding_box()
     assert box is not None and box["width"] > 400, "larger than in its row"
     assert abs(box["width"] / box["height"] - 4 / 3) < 0.35, "in the image's own proportions"

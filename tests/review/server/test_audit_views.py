@@ -80,7 +80,7 @@ def test_two_people_judge_blind_and_a_third_sees_what_they_differ_on(stored: Sto
     assert card(bo, one)["image"]["own"] is None
     assert queue(lin, "disputed")["keys"] == queue(kim, "disputed")["keys"] == []
     assert queue(bo, "disputed")["keys"] == [one]
-    assert "2 by two people, 1 alike, kappa 0.00" in bo.get("/audit").text
+    assert "2 judged by two people, 1 with the same answer, kappa 0.00" in bo.get("/audit").text
     answer(bo, one, 1)
     assert queue(bo, "disputed")["keys"] == []
     answers = read_answers(stored.path, load_audit(stored.path, "audit")[0])

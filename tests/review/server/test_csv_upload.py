@@ -147,7 +147,7 @@ WHOLE = {
     "a page": (lambda _data: b"<html>", "does not name an export"),
     "another set": (lambda data: data.replace(b"small/v1", b"other/v1", 1), "is an export of other/v1"),
     "a path as a set": (lambda data: data.replace(b"small/v1", b"../../v1", 1), "does not name an export"),
-    "another export": (lambda data: data.replace(b"export e_", b"export e_0", 1), "names the export"),
+    "another export": (lambda data: data.replace(b"export e_", b"export e_0", 1), "has export id"),
 }  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def test_an_older_version_s_file_is_refused(page: ReviewClient) -> None:
     send(page, data)
     newer = open_client(set_files.read_set(publish_decisions(page.stored.path).path))
     (problem,) = send(newer, data)["problems"]
-    assert "is an export of small/v1, the set is at small/v2" in problem
+    assert "is an export of small/v1, but the set is at small/v2" in problem
 
 
 def with_rows(data: bytes, change: Any) -> bytes:

@@ -190,7 +190,7 @@ def section(page: ReviewClient) -> str:
 def test_the_view_of_decisions_counts_them_by_person_and_says_what_the_build_makes_of_them(
     page: ReviewClient, pile: Path, tmp_path: Path
 ) -> None:
-    assert 'href="/decisions"' in page.get("/captions").text and "Nobody decided anything yet" in section(page)
+    assert 'href="/decisions"' in page.get("/captions").text and "No decisions yet" in section(page)
     hash_, pixels = keys(page)
     say(page, hash_, "different")
     say(open_client(page.stored, "mei"), pixels, "different")
@@ -198,11 +198,11 @@ def test_the_view_of_decisions_counts_them_by_person_and_says_what_the_build_mak
     image = card(page, hash_)["one"]["image_id"]
     page.post("/api/captions/decide", {"view": "captions", "image_id": image, "language": "zh", "text": "沙滩"})
     assert "Reviewer Captions Near-duplicates lin 1 1 mei 0 2" in section(page)
-    assert "0 in this version 2 wait for the next build 0 could not be followed" in section(page), "per pair the last"
+    assert "0 in this version 2 wait for the next build 0 could not be applied" in section(page), "per pair the last"
     for name in ("1.jpg", "1 copy.jpg"):  # what stands for "1 plain.jpg", which lacks the date
         (pile / name).unlink()
     built = open_client(build(tmp_path, "lose_at_most=null"))
-    assert "1 in this version 0 wait for the next build 1 could not be followed" in section(built)
+    assert "1 in this version 0 wait for the next build 1 could not be applied" in section(built)
     assert "different" in section(built) and "an image is gone" in section(built)
     undo(open_client(built.stored, "mei"))
     assert "0 in this version 2 wait" in section(built), "what was taken back, and what counts in its place"

@@ -81,7 +81,7 @@ def test_images_are_found_by_name_label_caption_and_query(page: ReviewClient) ->
         ("beach_dog", "name: beach_dog.jpg"), ("park_dog", "name: park_dog.jpg"),
     ]  # fmt: skip
     assert found(page, "text", search="cat") == [("sofa_cat", "name: sofa_cat.jpg")]
-    assert found(page, "text", search="猫") == [("sofa_cat", "right for: 猫")]
+    assert found(page, "text", search="猫") == [("sofa_cat", "relevant for: 猫")]
     assert found(page, "text", search="PUPPY") == [("street", "caption: a rainy street with a puppy")]
     assert found(page, "text", search="nothing") == found(page, "text", search=" ") == []
 
@@ -139,15 +139,15 @@ def test_a_dropped_near_duplicate_is_answered_with_the_image_that_stands_for_it(
     duplicates = from_arrow(to_arrow("duplicates", table.assign(width=9, height=9)))
     page = open_client(publish_album(tmp_path, duplicates=duplicates))
     (one,) = drop(page, draw(9)).json()["images"]
-    assert (one["image_id"], one["why"]) == ("img_street", "stands for this near-duplicate")
+    assert (one["image_id"], one["why"]) == ("img_street", "represents this near-duplicate")
 
 
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
         (draw(77), "this image is not in the gallery: no image shows the same, and the most similar one"),
-        (b"no image at all", "this file is no image that can be read"),
-        (b"", "this file is no image that can be read"),
+        (b"no image at all", "this file is not a readable image"),
+        (b"", "this file is not a readable image"),
     ],
 )
 @pytest.mark.thorough

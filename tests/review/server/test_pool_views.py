@@ -146,7 +146,7 @@ def test_what_a_spreadsheet_wrote_is_never_overwritten(page: PoolPage) -> None:
     page.say("烤鸭", decision="drop")
     edit_as_spreadsheet(page.table, "饺子", "drop")
     answer = page.say("饺子")
-    assert answer.status_code == 409 and "another program wrote the table" in answer.json()["error"]
+    assert answer.status_code == 409 and "another program changed the table" in answer.json()["error"]
     assert page.words() == {"烤鸭": "drop", "饺子": "drop"}
     assert page.undo().status_code == 409, "what was there before may be older than the other's words"
     assert page.say("饺子").status_code == 409, "not before the page has read it"
@@ -226,7 +226,8 @@ def test_a_table_that_is_open_in_libreoffice_is_left_to_it(page: PoolPage) -> No
 
 @pytest.mark.parametrize(
     ("decision", "more", "why"),
-    [("burn", {}, "none of keep, drop, edit"), ("", {}, "none of keep, drop, edit"), ("edit", {}, "needs a new text"),
+    [("burn", {}, "none of keep, drop, edit"), ("", {}, "known decisions: keep, drop, edit"),
+     ("edit", {}, "needs a new text"),
      ("edit", {"new_text": "烤鸭"}, "needs a new text"), ("drop", {"new_text": "x"}, "the decision is drop"),
      ("edit", {"new_text": "#REF!"}, "damaged"), ("edit", {"new_text": "a\x00b"}, "damaged"),
      ("keep", {"note": "\ufffd"}, "damaged"), ("edit", {"new_text": "x" * 255}, "damaged"),
@@ -287,10 +288,10 @@ def test_a_table_that_cannot_be_taken_is_not_opened(tmp_path: Path) -> None:
     elsewhere = tmp_path / "other" / "review" / "topics.csv"
     elsewhere.parent.mkdir(parents=True)
     elsewhere.write_bytes(table.read_bytes())
-    with pytest.raises(UserError, match="was not handed out here"):
+    with pytest.raises(UserError, match="did not come from here"):
         build_pool_routes(elsewhere)
     shutil.copytree(tmp_path / "tiny" / "generated", elsewhere.parents[1] / "generated")
-    with pytest.raises(UserError, match="of tiny/v0, which was not handed out here"):
+    with pytest.raises(UserError, match="of tiny/v0, which did not come from here"):
         build_pool_routes(elsewhere)
 
 

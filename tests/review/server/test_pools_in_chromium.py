@@ -195,7 +195,7 @@ def test_a_spreadsheet_that_saved_meanwhile_is_shown_and_not_overwritten(browser
         edit_as_spreadsheet(table, "饺子", "drop")
         press_keys(page, "1")
         page.wait_for_selector("#notice:not([hidden])")
-        assert "another program wrote the table" in page.inner_text("#notice")
+        assert "another program changed the table" in page.inner_text("#notice")
         expect(page.locator(".line.drop .says")).to_have_text("饺子")
         wait_for_text(page, "#place", "2 decided")
         assert decision_by_text(table, export) == {"食物": "keep", "饺子": "drop"}

@@ -141,7 +141,7 @@ def test_a_file_that_became_another_or_is_gone_is_not_rescued_unseen(page: Revie
     first = page.get(f"/rejects/image/320/{card['shown']['id']}").content
     draw_scene(99, (300, 40)).save(pile / NAME)
     answer = rescue(page, card)
-    assert answer.status_code == 409 and "another by now" in answer.json()["error"]
+    assert answer.status_code == 409 and "changed or removed" in answer.json()["error"]
     again = cards(page)[NAME]
     assert again["shown"]["id"] != card["shown"]["id"], "another address: no old image is shown for the new file"
     assert page.get(f"/rejects/image/320/{again['shown']['id']}").content != first
@@ -151,7 +151,7 @@ def test_a_file_that_became_another_or_is_gone_is_not_rescued_unseen(page: Revie
     for seen in ("", left["shown"]["id"]):
         assert rescue(page, left, seen=seen).status_code == 409
     (pile / left["name"]).write_bytes(b"no image")
-    assert "cannot be read" in rescue(page, left, seen="").json()["error"] and log(page) == []
+    assert "can no longer be read" in rescue(page, left, seen="").json()["error"] and log(page) == []
     assert rescue(page, again).status_code == 200
 
 
@@ -206,7 +206,7 @@ def test_a_ledger_that_names_files_out_of_its_source_shows_none_of_them(stored: 
     assert files.get_stamps([*outside, "http://127.0.0.1/secret.jpg", "0.jpg"]).keys() == {"0.jpg"}
     for item in outside:
         assert files.load_thumbnail(item, "0" * 16, 320) is None
-        with pytest.raises(ActionError, match="not where"):
+        with pytest.raises(ActionError, match="no longer where"):
             files.compute_image_id(item)
 
 
@@ -222,7 +222,7 @@ def test_a_list_may_name_files_anywhere_but_not_the_web(stored: StoredSet, tmp_p
     assert files.get_stamps(["pile/0.jpg", anywhere]).keys() == {"pile/0.jpg", anywhere}
     for item in ("http://127.0.0.1:9/1.jpg", "https://127.0.0.1:9/1.jpg", "zip://1.jpg::http://127.0.0.1:9/1.zip"):
         assert files.get_stamps([item]) == {}
-        with pytest.raises(ActionError, match="not where"):
+        with pytest.raises(ActionError, match="no longer where"):
             files.compute_image_id(item)
 
 
@@ -262,7 +262,7 @@ def test_without_its_source_the_view_still_tells(stored: StoredSet, page: Review
     found = cards(open_client(stored))
     assert len(found) == 4 and all(card["shown"] is None for card in found.values())
     answer = rescue(page, found[NAME])
-    assert answer.status_code == 409 and "not where the set found it" in answer.json()["error"]
+    assert answer.status_code == 409 and "no longer where the set found it" in answer.json()["error"]
 
 
 def rewritten(stored: StoredSet, ledger: pd.DataFrame, **manifest: Any) -> StoredSet:

@@ -150,7 +150,7 @@ def test_two_reviewers_hear_each_other_and_a_finger_is_enough(browser: Browser, 
         expect(lin.locator(".one .note")).to_contain_text("mei wants it: 晚上")
         assert lin.inner_text(".one > .quiet") == name
         press_keys(lin, "u")
-        expect(lin.locator("#notice")).to_contain_text("nothing to take back")
+        expect(lin.locator("#notice")).to_contain_text("nothing to undo")
         lin.close()
         phone.close()
 
@@ -228,6 +228,6 @@ def test_nothing_of_a_ledger_runs(browser: Browser, gallery: Path) -> None:
         assert page.locator("main script, main svg, main iframe").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth") <= 1280
         press_keys(page, "r")
-        expect(page.locator("#notice")).to_contain_text("no build can let it in")
+        expect(page.locator("#notice")).to_contain_text("no build can accept it")
         page.close()
     assert said == []

@@ -66,7 +66,7 @@ def test_the_page_opens_at_the_results_and_says_of_none_which_search_returned_it
 ) -> None:
     page = open_client(stored, runs=[write_run(tmp_path, "secret_system", q_zh="34")])
     assert page.get("/").url.path == "/pairs" and page.get("/").url.query == b"source=results"
-    assert "results (2): what searches returned and nobody judged" in page.get("/pairs").text
+    assert "results (2): results of searches that nobody judged" in page.get("/pairs").text
     card = page.get("/api/pairs/cards", params={"key": keys(page)[0]})
     assert "secret_system" not in card.text and "rank" not in card.text
     assert card.json()["cards"][0]["image"]["relevance"] is None
@@ -112,10 +112,10 @@ def test_results_of_another_set_are_counted_and_left_out(stored: StoredSet, tmp_
     pool = read_result_pool(stored, [run], 2)
     assert pool.pairs == [("q_zh", "img_3"), ("q_zh", "img_4")], "what is not of the set takes no rank"
     assert pool.notes == [
-        f"{run}: 2 of 4 results are not of this set, and left out",
-        "2 pairs among the first 2 results to judge that nobody judged",
+        f"{run}: 2 of 4 results are not in this set and were left out",
+        "2 pairs of the first 2 results wait for a judgment",
     ]
-    with pytest.raises(UserError, match="names no query and no image of the set"):
+    with pytest.raises(UserError, match="contains no query and no image of the set"):
         read_result_pool(stored, [write_run(tmp_path, "b", q_gone="1")], 10)
 
 

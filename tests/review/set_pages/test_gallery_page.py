@@ -62,13 +62,13 @@ def test_images_that_are_not_at_hand_are_named() -> None:
     tables = make_gallery_tables()
     gone = page_of(tables, {})
     assert "data:image" not in gone
-    assert sum("not at hand" in a.get("aria-label", "") for _, a in ParsedPage(gone).tags) >= 40 + 6
+    assert sum("not available" in a.get("aria-label", "") for _, a in ParsedPage(gone).tags) >= 40 + 6
     lost = ThumbnailKey("item", "copies/0/1.jpg")
     some = {key: make_jpeg() for key in select_gallery(tables).thumbnail_keys if key != lost}
     labels = [
-        a["aria-label"] for _, a in ParsedPage(page_of(tables, some)).tags if "not at hand" in a.get("aria-label", "")
+        a["aria-label"] for _, a in ParsedPage(page_of(tables, some)).tags if "not available" in a.get("aria-label", "")
     ]
-    assert labels == ["copies/0/1.jpg, 600 × 450, same bytes, image not at hand"]
+    assert labels == ["copies/0/1.jpg, 600 × 450, same bytes, image not available"]
 
 
 def test_every_image_has_words_for_those_who_cannot_see_it() -> None:

@@ -121,9 +121,9 @@ def test_provenance_stands_beside_every_image() -> None:
 
 def test_what_was_refused_is_told_by_stage_with_the_reason_and_examples() -> None:
     text = text_of(album())
-    assert "2 not found gone from its host" in text
+    assert "2 not found no longer on its host" in text
     assert "result 3 of 词00, status 404 http://a.example/1" in text
-    assert "1 too few results the search knows of too few 词99, reported results 3, threshold 100" in text
+    assert "1 too few results the search returns too few 词99, reported results 3, threshold 100" in text
     assert "1 too few images (may come yet)" in text
     assert "not shown here" not in text
 
@@ -136,7 +136,7 @@ def test_topics_show_what_people_chose_beside_what_has_images() -> None:
 
 def test_pictures_of_several_queries_and_at_several_addresses_are_shown() -> None:
     text = text_of(album())
-    assert "1 in all. An image that the search finds for two queries is right for both." in text
+    assert "1 in total. An image that the search finds for two queries is relevant for both." in text
     assert "http://host.example/shared" in text and "http://b.example/copy" in text
 
 
@@ -145,7 +145,7 @@ def test_a_set_of_a_local_album_needs_no_hosts_and_one_without_notes_opens() -> 
     local = replace(set_, images=set_.images.assign(source_url=None, page_url=None, licence=None, creator=None))
     assert "cc-by" not in text_of(local, notes={}) and "from a local album" in text_of(local, notes={})
     nothing = replace(set_, qrels=set_.qrels[:0], ledger=empty_frame("ledger"), duplicates=empty_frame("duplicates"))
-    assert "No image is right for this query." in text_of(nothing) and "Nothing was." in text_of(nothing)
+    assert "No image is relevant for this query." in text_of(nothing) and "Nothing." in text_of(nothing)
 
 
 @pytest.mark.parametrize("evil", EVIL)
@@ -169,7 +169,7 @@ def test_nothing_that_the_web_says_acts(evil: str) -> None:
 
 def test_the_images_are_inside_the_page() -> None:
     html = page_of(album(), {"img_shared": make_jpeg((200, 10, 10))})
-    assert html.count("data:image/jpeg") == 1 and "Some images are not at hand" in html
+    assert html.count("data:image/jpeg") == 1 and "Some images are not available" in html
     assert "Content-Security-Policy" in html
 
 

@@ -50,7 +50,7 @@ def text_of(set_: Tables, **changes: Any) -> str:
 def test_a_query_that_fits_more_images_has_them_beside_its_own() -> None:
     asked = {one.queries[0].query_id: one.queries[0] for one in select_recall(recall_beach_tables(), {}).images}
     assert asked["q_4"].other_relevant == ("img_ship",) and asked["q_5"].other_relevant == ()
-    assert "boat.jpg" in page_of(recall_beach_tables()) and "ship.jpg, right, too" in page_of(recall_beach_tables())
+    assert "boat.jpg" in page_of(recall_beach_tables()) and "ship.jpg, also relevant" in page_of(recall_beach_tables())
 
 
 def test_a_query_without_a_right_image_is_seen_and_said() -> None:
@@ -58,7 +58,7 @@ def test_a_query_without_a_right_image_is_seen_and_said() -> None:
     lost = replace(set_, qrels=set_.qrels[set_.qrels["query_id"] != "q_5"])
     (alone,) = [one.queries for one in select_recall(lost, {}).images if one.image_id is None]
     assert [asked.query_id for asked in alone] == ["q_5"]
-    assert "No image of the set is right for this query." in text_of(lost)
+    assert "No image of the set is relevant for this query." in text_of(lost)
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
@@ -79,7 +79,7 @@ def test_the_headline_says_how_ambiguous_queries_were_and_are() -> None:
     assert "those are relevant, like its own" in text
     assert "what the captions say, nearness of captions (char_ngrams)." in text
     assert "1 of 2 shown" in text, "two are ambiguous, one is in the notes"
-    assert "1 of them for images that a query fits besides its own" in text
+    assert "1 of them for further images that a query fits" in text
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_pairs_that_wait_for_people_are_counted_until_they_are_judged() -> None:
         recall_beach_tables(),
         candidate_judgments=make_candidate_judgments(("q_5", "img_boat", 0.6), ("q_1", "img_empty", 0.5)),
     )
-    assert "2 pairs wait for a person: querytruth review export-csv beach puts them first." in text_of(set_)
+    assert "2 pairs wait for a person: querytruth review export-csv beach lists them first." in text_of(set_)
     judged = replace(set_, qrels=qrels_table([*pairs_of(set_), ("q_5", "img_boat", 0)]))
     assert "1 pair waits for a person" in text_of(judged)
 
@@ -142,21 +142,21 @@ def test_pairs_that_wait_for_people_are_counted_until_they_are_judged() -> None:
 def test_how_captions_begin_and_what_was_no_caption() -> None:
     text = text_of(recall_beach_tables())
     assert "9 asked for, 8 replies." in text
-    assert "Chinese How captions begin that no rule touched" in text and "三只狗在 3 50% 三只狗在沙滩" in text
+    assert "Chinese Most frequent beginnings of unchanged captions" in text and "三只狗在 3 50% 三只狗在沙滩" in text
     assert "这张图片展示了 4" in text
     assert "2 refusal the model declined to describe the image" in text
     assert "抱歉，我看不到图片 cat.jpg · zh/caption" in text and "no text ant.jpg" in text
     reasons = [(one.reason, one.count) for one in select_recall(recall_beach_tables(), {}).rejected_replies]
     assert reasons == [("refusal", 2), ("empty", 1)], "the most frequent first"
-    assert text.index("Chinese How") < text.index("English How")
+    assert text.index("Chinese Most") < text.index("English Most")
 
 
 def test_a_smaller_set_says_what_it_was_cut_from_and_has_no_captions_of_its_own() -> None:
     nested = {"of": "coast/v3", "size": 100, "queries": 5, "images": 4, "judgments": 6, "narrower": 2}
     html = page_of(recall_beach_tables(), notes={"nested": nested})
     text = read(html)
-    assert "The first 100 images of coast/v3" in text and "For 2 of them other right images lie outside." in text
-    assert "Ambiguous" not in text and "Right images a query 1" in text
+    assert "The first 100 images of coast/v3" in text and "2 of them have further relevant images outside." in text
+    assert "Ambiguous" not in text and "Relevant images per query 1" in text
     targets = {a["id"] for _, a in ParsedPage(html).tags if "id" in a}
     assert {a["href"][1:] for _, a in ParsedPage(html).tags if "href" in a} <= targets
 
@@ -168,14 +168,14 @@ def test_nothing_ambiguous_and_nothing_stripped_is_said_too() -> None:
         replace(recall_beach_tables(), ledger=empty_frame("ledger")), notes={"ambiguity": calm, "captions": empty_notes}
     )
     assert "0% → 0%" in text and "No caption was found to fit another image." in text
-    assert "There is none." in text and "Nothing." in text and "Every reply holds a caption." in text
+    assert "None." in text and "Nothing." in text and "Every reply contains a caption." in text
 
 
 def test_the_page_stands_alone() -> None:
     ids = ("img_boat", "img_dog", "img_ship")
     html = page_of(recall_beach_tables(), {name: make_jpeg() for name in ids})
     check_page_stands_alone(html, len(ids), scripts=1)
-    assert "not at hand" not in html
+    assert "not available" not in html
 
 
 def test_every_image_has_words_for_those_who_cannot_see_it() -> None:
@@ -184,9 +184,9 @@ def test_every_image_has_words_for_those_who_cannot_see_it() -> None:
         for _, a in ParsedPage(page_of(recall_beach_tables(), {"img_dog": make_jpeg()})).tags
         if a.get("role") == "img"
     ]
-    assert "dog.jpg" in photos and "boat.jpg, the caption's own image, image not at hand" in photos
-    assert "ship.jpg, a confusable image, image not at hand" in photos
-    assert "Some images are not at hand" in text_of(recall_beach_tables())
+    assert "dog.jpg" in photos and "boat.jpg, the caption's own image, image not available" in photos
+    assert "ship.jpg, a confusable image, image not available" in photos
+    assert "Some images are not available" in text_of(recall_beach_tables())
 
 
 @pytest.mark.parametrize("evil", EVIL)

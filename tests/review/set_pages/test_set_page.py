@@ -180,7 +180,7 @@ def test_as_many_queries_as_wished_spread_over_levels(number: int) -> None:
 
 def test_what_the_page_says() -> None:
     text = ParsedPage(page_of(footwear(), {"img_001": make_jpeg()})).text
-    of_queries = ["鞋子", "shoes", "一张鞋子的图片", "皮鞋 accepted for 鞋子", "摩托车 missing", "21 right images"]
+    of_queries = ["鞋子", "shoes", "一张鞋子的图片", "皮鞋 accepted for 鞋子", "摩托车 missing", "21 relevant images"]
     of_the_set = ["Footwear", "6 too few images", "(quarantined)", "Parents of the tree", "Pairs", "Boxes may lack."]
     for said in [*of_queries, *of_the_set, "c0ffee", "qrels.parquet", "boxes.json"]:
         assert said in text, said
@@ -194,7 +194,7 @@ def test_the_page_stands_alone() -> None:
 def test_every_image_has_words_for_those_who_cannot_see_it() -> None:
     photos = [a for _, a in ParsedPage(page_of(footwear(), {"img_001": make_jpeg()})).tags if a.get("role") == "img"]
     assert photos and all("photo" in a["aria-label"] and "grade" in a["aria-label"] for a in photos)
-    assert sum("not at hand" in a["aria-label"] for a in photos) > 5
+    assert sum("not available" in a["aria-label"] for a in photos) > 5
 
 
 @pytest.mark.parametrize("evil", EVIL)
@@ -240,7 +240,7 @@ def test_texts_of_either_direction_are_isolated() -> None:
 def test_a_set_without_queries_or_labels_has_a_page() -> None:
     assert "Footwear" in page_of(Tables(empty_frame("queries"), empty_frame("images"), empty_frame("qrels")))
     lone = page_of(tables([{"query_id": "q_0", "text": "红色的船"}], [], ["a.jpg"]))
-    assert "红色的船" in lone and "No image is right for this query" in lone
+    assert "红色的船" in lone and "No image is relevant for this query" in lone
 
 
 def publish(folder: Path, paths: list[str | None]) -> Path:
@@ -266,7 +266,7 @@ def test_a_set_on_disk_becomes_one_file(tmp_path: Path) -> None:
     write_set_page(publish(tmp_path, paths), page)
     html = page.read_text("utf-8")
     assert html.count("data:image/jpeg") == int("img_000" in select_set_queries(footwear()).image_ids)
-    assert "Some images are not at hand" in html
+    assert "Some images are not available" in html
     assert len(html) < 200_000
 
 

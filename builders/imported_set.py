@@ -24,7 +24,8 @@ from querytruth.sets.ledger import Ledger
 from querytruth.sets.manifest import Input
 
 _ONLY_NAMED = (
-    "The gallery is the images that the files name: others that a search over the folder returns count as unjudged."
+    "The gallery contains only the images that the files name: other images that a search over the folder returns "
+    "count as unjudged."
 )
 
 
@@ -59,7 +60,7 @@ def read_publisher_files(definition: ImportDefinition, store: ImageStore) -> Imp
     """
     imported = importers.import_tables(definition.format, definition.annotations, definition.split, store)
     if not len(imported.images):
-        raise UserError("import", definition.annotations, "lists no image", "check the path and the split")
+        raise UserError("import", definition.annotations, "lists no images", "check the path and the split")
     if definition.images is None or not definition.is_whole_folder or imported.images["place"].notna().any():
         return imported
     names = _name_files(imported, definition.images)
@@ -115,9 +116,9 @@ def join_tables(imported: ImportedTables, images: pd.DataFrame | None, ledger: L
     if not len(tables.images):
         reason_counts = next(stage.rejected | stage.quarantined for stage in ledger.stages if stage.kind == "image")
         shown = ", ".join(f"{reason} {number:,}" for reason, number in sorted(reason_counts.items()))
-        raise UserError("import", source_file, f"no image is left ({shown})", "check the images and the split")
+        raise UserError("import", source_file, f"no images are left ({shown})", "check the images and the split")
     if len(imported.queries) and not len(tables.queries):
-        raise UserError("import", source_file, "no query is left", "check the images and the split")
+        raise UserError("import", source_file, "no queries are left", "check the images and the split")
     for name in ("queries", "images"):
         try:
             to_arrow(name, getattr(tables, name))
@@ -180,6 +181,6 @@ def list_import_limitations(imported: ImportedTables, tables: Tables, definition
         return limitations
     return [
         *limitations,
-        f"{left_out:,} of the {listed:,} images that the publisher lists are not in it (the ledger says why): "
-        "figures are not comparable with those on the whole.",
+        f"{left_out:,} of the {listed:,} images that the publisher lists are missing (see the ledger for the "
+        "reasons): results are not comparable with those on the full set.",
     ]

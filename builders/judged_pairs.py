@@ -33,9 +33,12 @@ from querytruth.sets.manifest_notes import JudgeFigures
 from querytruth.sets.query_texts import list_meanings
 
 PAIR = ["query_id", "image_id"]
-_FITS, _SHOWS = "the caption fits the image", "the image shows what is asked for"  # of a caption, of another query
+_FITS, _SHOWS = (
+    "the caption fits the image",
+    "the image shows what the query asks for",
+)  # of a caption, of another query
 _UNCALIBRATED, _UNDECIDED, _NO_SCORE = "judge_not_calibrated", "judge_not_sure", "judge_gave_no_score"
-_LIMITATION = "judgments are a model's, calibrated on people's answers: a share of them is wrong."
+_LIMITATION = "judgments come from a model that was calibrated on people's answers: some of them are wrong."
 AskingBuild = RecallDefinition | PrecisionDefinition | GeneratedDefinition
 
 

@@ -24,22 +24,22 @@ _NO_LETTER = re.compile(r"[\W\d_]+")  # separates words in file names
 _WIDE = "\u2e80"  # from here on scripts are written without spaces between words
 _FEWEST = 3  # letters; shorter texts are ignored
 _EXAMPLES = 5
-_DANGLING_SOURCE = "unreachable_judgment", "judgments of the source name a query or image that it does not have"
+_DANGLING_SOURCE = "unreachable_judgment", "judgments of the source name an unknown query or image"
 _SOURCE_DEFECTS = {  # by stage and reason in the ledger of an import: check and message
     ("judgments", "unknown_query"): _DANGLING_SOURCE,
     ("judgments", "unknown_image"): _DANGLING_SOURCE,
     ("judgments", "contradicting_judgment"): (
         "contradicting_judgment",
-        "judgments of the source have another one of the same pair against them",
+        "judgments of the source contradict another judgment of the same pair",
     ),
     ("imported_images", "same_bytes"): (
         "same_image_twice",
-        "images of the source have another one's bytes: where they are kept apart, one counts as wrong",
+        "images of the source have the same bytes as another image: if both are kept, one counts as wrong",
     ),
-    ("imported_images", "image_missing"): ("missing_image", "images that the source lists were not to be had"),
-    ("truth", "no_image_left"): ("lost_query", "queries of the source have lost all their right images"),
+    ("imported_images", "image_missing"): ("missing_image", "images that the source lists could not be found"),
+    ("truth", "no_image_left"): ("lost_query", "queries of the source have lost all their relevant images"),
     ("queries", "empty_text"): ("empty_text", "queries of the source have no text"),
-    ("queries", "doubled_query"): ("doubled_query", "queries of the source stand there twice under one id"),
+    ("queries", "doubled_query"): ("doubled_query", "queries of the source occur twice under one id"),
 }
 
 
@@ -106,7 +106,7 @@ def lint_certificate(manifest: Manifest) -> list[LintFinding]:
     """Return a warning for judged queries of which nobody certified how complete their truth is."""
     if manifest["notes"].get("certificate") or not manifest["counts"]["judgments"]:
         return []
-    says = "judgments of which nobody certified how complete they are: querytruth audit start SET --until recall=0.9"
+    says = "judgments whose completeness nobody certified: run querytruth audit start SET --until recall=0.9"
     return [LintFinding("no_certificate", "warning", manifest["counts"]["judgments"], says, ())]
 
 
@@ -124,7 +124,7 @@ def _dangling(tables: Tables) -> list[LintFinding | None]:
     findings = []
     for column, table in (("query_id", tables.queries), ("image_id", tables.images)):
         named = list_used(tables.qrels[column])
-        says = f"judgments name a {column} that the set does not have"
+        says = f"judgments name a {column} that is not in the set"
         findings.append(_finding(f"dangling_{column}", "error", says, _leave_out(named, table[column])))
     return findings
 
@@ -164,8 +164,8 @@ def _unjudged(tables: Tables) -> LintFinding | None:
     known.update(list_absent(tables.queries, tables.qrels, len(tables.images)))
     cases = [query for query in waiting["query_id"] if query not in known]
     says = (
-        f"queries have no right image, and fewer than {ABSENT_DEPTH} judged ones: give runs to querytruth review SET "
-        "--run FILE, judge, then querytruth apply"
+        f"queries have no relevant image and fewer than {ABSENT_DEPTH} judged ones: give runs to querytruth review "
+        "SET --run FILE, judge, then run querytruth apply"
     )
     return _finding("unjudged_query", "warning", says, cases)
 
@@ -173,7 +173,7 @@ def _unjudged(tables: Tables) -> LintFinding | None:
 def _edited_waiting(tables: Tables) -> LintFinding | None:
     texts = dict(zip(tables.queries["query_id"].tolist(), tables.queries["text"].tolist(), strict=True))
     cases = [f"{query} {texts[query]}" for query in list_edited_waiting(tables)]
-    says = "queries were edited and have no relevant image until a person says yes to one; no figure counts them"
+    says = "queries were edited and have no relevant image until a person accepts one; they are left out of all results"
     return _finding("edited_query_waits", "warning", says, cases)
 
 
@@ -182,7 +182,7 @@ def _repeated_texts(tables: Tables) -> LintFinding | None:
     key = queries["language"] + "\x00" + queries["text"].str.casefold().str.strip()
     twice = queries[key.duplicated(keep=False)]
     cases = twice["query_id"] + " " + twice["text"]
-    return _finding("repeated_text", "warning", "queries read the same as another one", cases)
+    return _finding("repeated_text", "warning", "queries have the same text as another one", cases)
 
 
 def _text_residue(tables: Tables) -> LintFinding | None:
@@ -192,7 +192,7 @@ def _text_residue(tables: Tables) -> LintFinding | None:
         for query, text in rows
         if (kind := find_text_residue(text)) and not (kind == "empty_value" and _is_emoji(text))
     ]
-    return _finding("text_residue", "warning", "queries still hold what was to be taken out of them", cases)
+    return _finding("text_residue", "warning", "queries still contain text that should have been removed", cases)
 
 
 def _is_emoji(text: str) -> bool:
@@ -212,7 +212,7 @@ def _duplicate_images(tables: Tables) -> list[LintFinding | None]:
         held = pd.DataFrame({"query": positive["query_id"].astype(str), "group": groups}).dropna().value_counts()
         sizes = group.value_counts()
         cases = [f"{query} ({group})" for (query, group), count in held.items() if count < sizes[group]]
-    says = "queries have an image in their truth, but not its near-duplicate"
+    says = "queries have a relevant image whose near-duplicate is not relevant"
     same_bytes = _finding("same_bytes", "error", "images have the same bytes under two ids", same)
     return [same_bytes, _finding("twin_not_in_truth", "warning", says, cases)]
 
@@ -226,7 +226,7 @@ def _shared_truth(tables: Tables) -> LintFinding | None:
             group = texts_by_truth.setdefault(by_query[query_id], {})
             group[what] = min(content_text, group.get(what, content_text))
     cases = [" = ".join(sorted(texts.values())) for texts in texts_by_truth.values() if len(texts) > 1]
-    return _finding("shared_truth", "note", "groups of different queries have exactly the same truth", cases)
+    return _finding("shared_truth", "note", "groups of different queries have exactly the same relevant images", cases)
 
 
 def _contradicting_truth(tables: Tables) -> LintFinding | None:
@@ -250,7 +250,9 @@ def _contradicting_truth(tables: Tables) -> LintFinding | None:
             contradicting.add(meaning)
     texts = dict(zip(tables.queries["query_id"].tolist(), tables.queries["text"].tolist(), strict=True))
     cases = [" = ".join(texts[query_id] for query_id in shared[meaning]) for meaning in contradicting]
-    return _finding("contradicting_truth", "error", "groups of queries that ask the same have different truths", cases)
+    return _finding(
+        "contradicting_truth", "error", "groups of queries that ask for the same have different relevant images", cases
+    )
 
 
 def _hash_truths(qrels: pd.DataFrame, *, with_grades: bool = True) -> dict[str, int]:
@@ -293,7 +295,7 @@ def _ambiguous_texts(tables: Tables) -> LintFinding | None:
         text, _, _ = caption_index.find_closest_text(query_row, other)
         image_id = answers.image_ids[answers.representative_images()[other]]
         examples.append(f"{answers.query_ids[query_row]} {answers.texts[query_row]} — {image_id}: {text}")
-    says = "queries say only what is said of an image outside of their truth, too"
+    says = "queries also describe an image that is not judged relevant"
     return LintFinding("ambiguous_text", "warning", len(query), says, tuple(examples)) if examples else None
 
 
@@ -303,13 +305,15 @@ def _open_candidate_judgments(tables: Tables) -> LintFinding | None:
         f"{row.query_id} {texts[row.query_id]} — {row.image_id}: {row.evidence}"
         for row in open_candidate_judgments(tables).itertuples(index=False)
     ]
-    return _finding("candidate_judgments_open", "note", "pairs may be right and wait for a person to judge them", cases)
+    return _finding(
+        "candidate_judgments_open", "note", "pairs may be relevant and wait for a person to judge them", cases
+    )
 
 
 def _unreachable(tables: Tables) -> LintFinding | None:
     positive = list_used(tables.qrels.loc[tables.qrels["relevance"] > 0, "image_id"])
     cases = _leave_out(tables.images["image_id"], positive) if len(tables.qrels) else []
-    return _finding("unreachable_image", "note", "images are right for no query (they only distract)", cases)
+    return _finding("unreachable_image", "note", "images are relevant to no query (they are only distractors)", cases)
 
 
 def _implausible_answers(tables: Tables) -> LintFinding | None:
@@ -322,8 +326,8 @@ def _implausible_answers(tables: Tables) -> LintFinding | None:
     counts = positive["query_id"].astype("str").groupby(groups).nunique()
     places = find_implausible_answers(counts.tolist(), len(asked))
     first = images.groupby(groups).min()
-    cases = [f"{first.iloc[place]} (true for {counts.iloc[place]:,} of {len(asked):,} queries)" for place in places]
-    says = "images are true for so many queries that they may be placeholders of images that are gone"
+    cases = [f"{first.iloc[place]} (relevant to {counts.iloc[place]:,} of {len(asked):,} queries)" for place in places]
+    says = "images are relevant to so many queries that they may be placeholders for missing images"
     return _finding("implausible_answer", "warning", says, cases)
 
 
@@ -332,4 +336,4 @@ def _filename_leaks(tables: Tables) -> LintFinding | None:
     cases = find_leaking_file_names(
         [*tables.queries["text"].tolist(), *labels], tables.images["file_name"].dropna().tolist()
     )
-    return _finding("text_in_file_name", "warning", "images bear a query's words in their file name", cases)
+    return _finding("text_in_file_name", "warning", "images have words of a query in their file name", cases)

@@ -57,9 +57,9 @@ def check_set_name(definition: SetDefinition) -> None:
     other = _published_kind(folder)
     if other in (None, definition.kind):
         return
-    reason = f"is a {other} set; a {definition.kind} set cannot have its name"
+    reason = f"is a {other} set; a {definition.kind} set needs another name"
     next_step = (
-        f"choose another, such as --set name={propose_set_name(definition.name, definition.kind, definition.out)}"
+        f"choose another name, such as --set name={propose_set_name(definition.name, definition.kind, definition.out)}"
     )
     raise UserError("build", f"{folder.name}/v{newest_version(folder)}", reason, next_step)
 
@@ -204,8 +204,8 @@ def check_decision_logs(folder: Path) -> list[str]:
     if newest is not None:
         losses += check_no_decision_is_lost(folder / f"v{newest}", "read decisions", accept_loss=run.accept_loss)
     for loss in losses:
-        run.reporter.log(f"goes on without what is gone: {loss}")
-    return [f"This version goes on without what is gone. {loss}." for loss in losses]
+        run.reporter.log(f"continues without lost decisions: {loss}")
+    return [f"This version was built without lost decisions. {loss}." for loss in losses]
 
 
 def _unused_decisions(folder: Path, outcome: DecisionOutcome) -> DecisionOutcome:
@@ -217,7 +217,7 @@ def _unused_decisions(folder: Path, outcome: DecisionOutcome) -> DecisionOutcome
         load_decisions(folder, decision_records.Override),
     )
     loaded: list[decision_records.SetDecision] = [*pairs.values(), *overrides.values()]
-    reason = "nothing in this build asks about it"
+    reason = "it applies to nothing in this build"
     return DecisionOutcome(stale=[(one, reason) for one in loaded if one.decision_id not in known_ids])
 
 
@@ -227,7 +227,7 @@ def _record_as_own(result: BuildResult) -> BuildResult:
         try:
             record_own_version(result.path)
         except (OSError, RuntimeError) as error:
-            current_run().reporter.log(f"{result.path}: its images outside the set will need --images ({error})")
+            current_run().reporter.log(f"{result.path}: images outside the set will need --images ({error})")
     return result
 
 
@@ -278,7 +278,7 @@ def _name_grades(named: dict[str, str], tables: Tables) -> dict[str, str]:
     return named | {str(grade): f"grade {grade}" for grade in given if grade and str(grade) not in named}
 
 
-_CERTIFICATE_ENDED = "An earlier version is certified; this one holds other judgments, and is not."
+_CERTIFICATE_ENDED = "An earlier version is certified; this version has different judgments and is not certified."
 _PACKAGES = ("querytruth", "pillow", "numpy", "pandas", "pyarrow", "prefect")
 _VERSION_KEYS = {
     *("version", "content_digest", "canary", "build_digest", "parent", "counts"),

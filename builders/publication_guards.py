@@ -14,17 +14,17 @@ _SHOWN = 3  # reasons
 # What to change in the definition, where the ledger's own advice is to override single items; by kind and reason.
 _NEXT_STEPS = {
     ("image", None): "loosen `filter` or `select` in the definition",
-    ("caption", None): "look at the replies of another model or prompt (captions.model, captions.prompt)",
-    ("caption", "wrong_language"): "name a prompt in the language of the captions (captions.prompt: en/caption)",
+    ("caption", None): "try another model or prompt (captions.model, captions.prompt)",
+    ("caption", "wrong_language"): "choose a prompt in the language of the captions (captions.prompt: en/caption)",
     ("caption", "cut_off"): "raise captions.max_tokens",
     ("caption", "too_long"): "raise captions.max_length",
     ("caption", "ambiguous"): "choose another ambiguity.policy, such as merge",
-    ("caption", "no_caption"): "give captions of these images: file names, paths or image ids must agree",
+    ("caption", "no_caption"): "give captions of these images: file names, paths or image ids must match",
     ("label", None): "lower searchable.min_images, or give annotations with larger boxes",
     ("label", "too_few_images"): "lower searchable.min_images, or give more annotated images",
     ("label", "never_prominent"): "lower searchable.area_ratio",
     ("label", "too_seldom_prominent"): "lower searchable.min_images, or choose searchable.count: any",
-    ("label", "not_a_name"): "name them in a labels.csv, and give its folder as `labels`",
+    ("label", "not_a_name"): "name them in a labels.csv and give its folder as `labels`",
     ("label", "no_images"): "check that labels and annotations belong together, or annotate more images",
 }
 
@@ -50,7 +50,7 @@ def check_shrinkage(definition: SetDefinition, tables: Tables) -> None:
     limit = f"lose_at_most ({definition.lose_at_most:.0%})"
     reason = f"would lose {share}, more than {limit} allows ({lost.reasons}); nothing was published"
     accept = "--lose-at-most 1" if definition.kind == "imported" else "--set lose_at_most=1"
-    next_step = f"see whether the inputs are whole, or publish all the same with {accept}"
+    next_step = f"check that the inputs are complete, or publish anyway with {accept}"
     error = ShrinkageError("publish", f"{definition.name}/v{newest}", reason, next_step)
     error.digest = content_digest(tables.to_arrow_tables())
     raise error

@@ -23,23 +23,29 @@ from querytruth.sets.query_texts import list_meanings
 _CANDIDATES = 2000  # queries that are sampled from, to bound the time
 _ROWS = 4096  # judgments of one grade per query that are sampled from: "person" has half a million
 _KINDS = {
-    "precision": "One query, many right images. The truth comes from annotated objects and what files say; "
-    "every judgment has a grade and says why.",
-    "queries": "What people typed into a search, drawn from its log; right is what people judged so.",
-    "imported": "Queries, images and judgments as another collection has them.",
+    "precision": "One query, many relevant images. The ground truth comes from annotated objects and from facts in "
+    "files; every judgment has a grade and its evidence.",
+    "queries": "What people typed into a search, sampled from its log; relevant images are those that people judged "
+    "relevant.",
+    "imported": "Queries, images and judgments of another collection.",
 }
 _BATCHES = {1: "Single labels", 2: "Pairs of labels", 3: "Triples of labels"}
 _INTRODUCTIONS = {
-    (1, False): "One label is asked for. Any image that bears it is right, or bears one that is accepted for it.",
-    (1, True): "Nodes of the tag tree. No box has their names: every label below them answers; captions say which.",
-    (2, False): "Both labels on one image. Images that lack just one of them are judged not relevant: near misses.",
+    (1, False): "One label is requested. Every image with that label, or with a label that is accepted for it, is "
+    "relevant.",
+    (1, True): "Nodes of the tag tree. Boxes do not have their names: boxes of every label below a node count; the "
+    "captions say which.",
+    (2, False): "Both labels on one image. Images that lack one of them are judged not relevant: near misses.",
 }
 _FAMILIES = {
-    "count": ("Numbers", "How many of something is on the image. Another number of it is a near miss."),
-    "size": ("Sizes", "How much of the image something takes."),
-    "spatial": ("Places", "Where one thing stands from another. The same two elsewhere are a near miss."),
-    "negation": ("Absence", "One thing without another. Both together are a near miss."),
-    "attribute": ("Attributes", "A thing as it looks. The same thing in another look is a near miss."),
+    "count": ("Numbers", "The number of objects on the image. Images with another number of them are near misses."),
+    "size": ("Sizes", "How much of the image an object takes up."),
+    "spatial": (
+        "Places",
+        "Where one object is relative to another. The same two objects in other places are a near miss.",
+    ),
+    "negation": ("Absence", "One object without another. Images with both are near misses."),
+    "attribute": ("Attributes", "An object with an attribute. The same object with another attribute is a near miss."),
 }
 _MIX_INTRODUCTION = "%(level)s labels on one image, and the near misses that lack one."
 _RUN, _SLIM = 6, 1.2  # most images that share a caption; the sum of ratios below which a caption needs more width

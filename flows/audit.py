@@ -33,15 +33,15 @@ class AuditParameters(StrictModel):
 
     definition: Annotated[
         Path | SkipJsonSchema[AuditDefinition],
-        Field(description="The definition, a YAML file; a relative path is below the deployment's folder."),
+        Field(description="The definition, a YAML file; a relative path starts at the deployment's folder."),
     ]
     overrides: list[str] = Field(
-        default_factory=list, description="Keys of the definition, changed for this run, such as judgments=500."
+        default_factory=list, description="Keys of the definition to change for this run, such as judgments=500."
     )
-    offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
-    page_language: str = Field("en", pattern="^(en|zh)$", description="Of the report's page.")
-    workers: int = Field(2, ge=1, le=256, description="Questions asked at once.")
-    hours: float | None = Field(None, gt=0, description="Stop after so long; the next run goes on from there.")
+    offline: bool = Field(False, description="Make no connections: use only stored replies.")
+    page_language: str = Field("en", pattern="^(en|zh)$", description="Language of the report's page.")
+    workers: int = Field(2, ge=1, le=256, description="Number of questions asked in parallel.")
+    hours: float | None = Field(None, gt=0, description="Stop after this many hours; the next run resumes.")
 
     def load_definition(self) -> AuditDefinition:
         """Return the definition with its overrides. Raises UserError for a wrong one."""
@@ -58,7 +58,9 @@ class AuditParameters(StrictModel):
 class JudgedSampleForm(RunInput):
     """Confirms that people have judged the sample."""
 
-    report_now: bool = Field(False, description="Report although pairs are open, or disputed by two people.")
+    report_now: bool = Field(
+        False, description="Write the report even if pairs are open or two people disagree on them."
+    )
 
 
 def audit_run_name() -> str:
@@ -85,7 +87,7 @@ def audit_set(parameters: AuditParameters) -> State[Any]:
         waiting = last_error or _describe_open_pairs(path, name)
         if waiting:
             if not is_deployed_run():
-                next_step = f"querytruth review {path.parent.name} (view Audit), then run this again"
+                next_step = f"run querytruth review {path.parent.name} (view Audit), then run this again"
                 return Completed(name="AwaitingPeople", message=f"{waiting}. Next: {next_step}")
             audit_id = audit_files.read_audit_manifest(audit_files.audit_folder(path.parent, name))["audit_id"]
             form = ask_person(JudgedSampleForm, f"audit-{audit_id}-{attempt}", _describe_question(path, name, waiting))
@@ -106,8 +108,8 @@ def _draw_sample(prepared: PreparedAudit) -> None:
     definition, path, judge = prepared.definition, prepared.path, prepared.judge
     planned = plan_audit(path, prepared.pooled, definition, judge)
     key = artifact_key(str(planned["set"]), "audit-plan")
-    calls = f"; {planned['judge_calls']:,} calls of {planned['judge']}" if judge is not None else ""
-    about = f"{planned['judgments']:,} judgments, about {planned['hours']} hours of people{calls}"
+    calls = f"; {planned['judge_calls']:,} calls to {planned['judge']}" if judge is not None else ""
+    about = f"{planned['judgments']:,} judgments, about {planned['hours']} hours of people's time{calls}"
     call_server_if_available(lambda: create_table_artifact(planned["strata"], key, about))
     judged = None if judge is None else judge_pool(judge, prepared.pooled)
     start_audit(path, prepared.pooled, definition, judged)
@@ -130,7 +132,7 @@ def _describe_open_pairs(path: Path, name: str) -> str:
 def _describe_question(path: Path, name: str, waiting: str) -> str:
     set_name = path.parent.name
     ways = [
-        f"**{name}**, an audit of {set_name}/{path.name}, waits for people: {waiting}.",
+        f"**{name}**, an audit of {set_name}/{path.name}, is waiting for people: {waiting}.",
         f"Judge on the page (`querytruth review {set_name}`, view Audit) or in a table (`querytruth review export-csv "
         f"{set_name} --audit {name}`, then `import-csv`), then resume.",
     ]

@@ -28,15 +28,15 @@ class CheckRequest(Request):
     stage: ClassVar[str] = STAGE
 
     golden: Annotated[Path, ByPlace("GOLDEN")] = Field(
-        description="golden.yaml, or a table of queries and images as import pairs reads it."
+        description="golden.yaml, or a table of queries and images in the format of import pairs."
     )
-    system: Path | None = Field(None, description="A search service, described in YAML, in place of the file's.")
-    run: Path | None = Field(None, description="A run file, in place of the file's search.")
-    images: Path | None = Field(None, description="The folder that the search indexes, in place of the file's.")
-    offline: bool = Field(False, description="Use the recorded answers; connect to nothing.")
-    update: bool = Field(False, description="Write the ranks into the lock file.")
-    strict: bool = Field(False, description="Fail where a known failure is fixed.")
-    report: Path | None = Field(None, description=f"Write {', '.join(CHECK_FILES)} into this folder.")
+    system: Path | None = Field(None, description="Search service, described in YAML; replaces the search of the file.")
+    run: Path | None = Field(None, description="Run file; replaces the search of the file.")
+    images: Path | None = Field(None, description="Folder that the search indexes; replaces the folder of the file.")
+    offline: bool = Field(False, description="Use the recorded answers; make no connections.")
+    update: bool = Field(False, description="Write the ranks to the lock file.")
+    strict: bool = Field(False, description="Fail if a known failure is fixed.")
+    report: Path | None = Field(None, description=f"Write {', '.join(CHECK_FILES)} to this folder.")
     page_language: Literal["en", "zh"] = Field("en", description="Language of the page.")
 
 
@@ -68,7 +68,7 @@ def run_check(request: CheckRequest) -> verdicts.CheckReport:
     ]
     digest = hashlib.sha256(json.dumps(system, sort_keys=True).encode()).hexdigest()[:16]
     notes = [*verdicts.list_notes(cases)]
-    notes += ["the lock file is of another search"] if fingerprint not in ("", digest) else []
+    notes += ["the lock file belongs to another search"] if fingerprint not in ("", digest) else []
     cases += verdicts.check_floors(golden.floors, cases)
     day = datetime.now(UTC).date().isoformat()
     report = verdicts.CheckReport(path.name, name, digest, day, cases, notes, request.strict)

@@ -128,7 +128,7 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
         yield "images", lambda: _count_images(images, definition.out / definition.name)
         rules = definition.near_duplicates
         if rules is not None and (embedder := rules.embedder) is not None:
-            yield "model of near-duplicates", lambda: _find_image_embedder(embedder)
+            yield "model for near-duplicates", lambda: _find_image_embedder(embedder)
     for key, name in list_source_sets(definition).items():
         yield key, lambda name=name: str(set_files.find_set(name, definition.out))  # type: ignore[misc]
     if isinstance(definition, QueriesDefinition):
@@ -158,7 +158,7 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
 def _count_images(images: str, skip: Path) -> str:
     count = len(image_sources.open_source(images, skip=skip).list_items().items)
     if not count:
-        raise UserError("list images", images, "lists no image", "fix `images` in the definition")
+        raise UserError("list images", images, "contains no images", "fix `images` in the definition")
     return f"{count:,} files in {images}"
 
 
@@ -167,11 +167,11 @@ def _name_prompts(templates: Sequence[PromptTemplate]) -> str:
 
 
 def _find_text_embedder(name: str) -> str:
-    return _name_downloads([name], name) if must_download(name) else f"{load_text_embedder(name).name} is here"
+    return _name_downloads([name], name) if must_download(name) else f"{load_text_embedder(name).name} is available"
 
 
 def _find_image_embedder(name: str) -> str:
-    return _name_downloads([name]) if must_download(name) else f"{load_image_text_embedder(name).name} is here"
+    return _name_downloads([name]) if must_download(name) else f"{load_image_text_embedder(name).name} is available"
 
 
 def _name_downloads(names: list[str], text_embedder: str | None = None) -> str:
@@ -180,7 +180,7 @@ def _name_downloads(names: list[str], text_embedder: str | None = None) -> str:
             check_download(name)
         except UserError as error:
             raise offer_embedded(error) if name == text_embedder else error from None
-    return f"the build downloads {', '.join(names)}" if names else "on this machine"
+    return f"the build downloads {', '.join(names)}" if names else "available on this machine"
 
 
 def _ask_endpoint(model: chat.ChatModel) -> str:
@@ -190,7 +190,7 @@ def _ask_endpoint(model: chat.ChatModel) -> str:
 
 def _find_file(path: Path) -> str:
     if not path.is_file():
-        raise UserError("read annotations", path, "is not there", "fix `annotations` in the definition")
+        raise UserError("read annotations", path, "does not exist", "fix `annotations` in the definition")
     return f"{path}, {path.stat().st_size / 1e6:,.1f} MB"
 
 
@@ -198,7 +198,9 @@ def _measure_disk(out: Path) -> str:
     place = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(place).free
     if free < _LEAST_FREE:
-        raise UserError("check disk", place, f"has {free / 1e6:,.0f} MB left", "free some, or change `out`")
+        raise UserError(
+            "check disk", place, f"has only {free / 1000000.0:,.0f} MB left", "free up space, or change `out`"
+        )
     return f"{free / 1e9:,.1f} GB free below {place}"
 
 
@@ -249,7 +251,7 @@ def render_starter(
         log = str(annotations or "queries.csv")
         place = _quoted(images or "images", folder)
         if annotations is not None and not Path(log).is_file():
-            raise UserError("init", log, "does not exist", "give --queries the log")
+            raise UserError("init", log, "does not exist", "give the log with --queries")
         if annotations is not None:
             found = _run_check("log", lambda: check_log(Path(log), LogColumnOptions()))
             steps.current_run().reporter.log(found.found or str(found.problem))

@@ -82,7 +82,10 @@ def load_audit_definition(path: Path, overrides: Sequence[str]) -> AuditDefiniti
     data = _read_file(path)
     if (kind := data.get("kind", "audit")) != "audit":
         raise UserError(
-            READ_STAGE, path, f"is of kind {kind!r}", "name a definition of kind audit: querytruth init audit"
+            READ_STAGE,
+            path,
+            f"has kind {kind!r}, not 'audit'",
+            "give a definition of kind audit, made with querytruth init audit",
         )
     try:
         return AuditDefinition.model_validate(_override_all(AuditDefinition, data, path, overrides))
@@ -108,36 +111,38 @@ def _check_kind(kind: Any, source: str) -> str:
         raise UserError(READ_STAGE, source, "key 'kind' is missing", f"add it: {', '.join(DEFINITION_CLASSES)}")
     if kind not in DEFINITION_CLASSES:
         next_step = suggest_choice(str(kind), list(DEFINITION_CLASSES))
-        raise UserError(READ_STAGE, source, f"is of kind {kind!r}, which is none", next_step)
+        raise UserError(READ_STAGE, source, f"unknown kind {kind!r}", next_step)
     return str(kind)
 
 
 def _check_output_folder(definition: SetDefinition) -> None:
     folder = definition.out / definition.name
     if (file := next((place for place in (folder, *folder.parents) if place.is_file()), None)) is not None:
-        raise UserError(READ_STAGE, file, "is a file, where sets need a folder", "give another folder as out")
+        raise UserError(READ_STAGE, file, "is a file, but the sets need a folder here", "set `out` to another folder")
 
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
         data = load_yaml(read_regular(path, MAX_YAML_BYTES).decode("utf-8"))
     except OSError as error:
-        next_step = "check the path, or write one with querytruth init"
+        next_step = "check the path, or create a definition with querytruth init"
         raise UserError(READ_STAGE, path, f"cannot be read ({error.strerror})", next_step) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path} line {mark.line + 1}" if mark else path
         problem = getattr(error, "problem", None) or ("not UTF-8" if isinstance(error, UnicodeDecodeError) else error)
-        raise UserError(READ_STAGE, where, f"is no YAML ({problem})", "fix the line") from None
+        raise UserError(READ_STAGE, where, f"is not valid YAML ({problem})", "fix the line") from None
     if not isinstance(data, dict):
-        raise UserError(READ_STAGE, path, "is no list of keys and values", "start from querytruth init")
+        raise UserError(
+            READ_STAGE, path, "is not a mapping of keys to values", "start with a definition from querytruth init"
+        )
     return data
 
 
 def parse_definition(data: dict[str, Any], kind: str, source: str) -> SetDefinition:
     """Return the definition as its kind's model. Raises UserError for the first defect, with its key."""
     if data.get("kind", kind) != kind:
-        raise UserError(READ_STAGE, source, f"is of kind {data['kind']!r}", f"run querytruth build {data['kind']}")
+        raise UserError(READ_STAGE, source, f"has kind {data['kind']!r}", f"run querytruth build {data['kind']}")
     try:
         return DEFINITION_CLASSES[kind].model_validate({"kind": kind, **data})
     except ValidationError as error:
@@ -149,7 +154,10 @@ def _override(data: dict[str, Any], override: str) -> tuple[str, ...]:
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
         raise UserError(
-            READ_STAGE, f"--set {override}", "is not of the form key=value", "write e.g. --set mixes.levels=2"
+            READ_STAGE,
+            f"--set {override}",
+            "does not have the form key=value",
+            "write, for example, --set mixes.levels=2",
         )
     *parents, last = key.strip().split(".")
     try:

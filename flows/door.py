@@ -77,7 +77,7 @@ class Door:
 
     def __init__(self, root: Path, out: Path, reviewer: str = "") -> None:
         if not root.is_dir():
-            raise UserError(STAGE, root, "is not a folder", "name a folder of photos or of sets")
+            raise UserError(STAGE, root, "is not a folder", "give a folder of photos or sets")
         self.root, self.out, self.reviewer = root, out, reviewer
         self.jobs: list[Job] = []
         self._index: tuple[float, FolderIndex] = 0.0, FolderIndex()
@@ -149,7 +149,7 @@ class Door:
         """Start commands. Raises UserError where others still run."""
         with self._lock:
             if any(job.state == "running" for job in self.jobs):
-                raise UserError(STAGE, "the page", "is running a command already", "wait until it ends")
+                raise UserError(STAGE, "the page", "is already running a command", "wait until it finishes")
             self.jobs.append(job := Job([[str(word) for word in words] for words in commands]))
         Thread(target=job.run, daemon=True).start()
         return job
@@ -162,13 +162,13 @@ class Door:
         index = self.read_index()
         names = [os.path.relpath(one, self.find_photo_folder(index)) for one in index.photos]
         if not names:
-            raise UserError(STAGE, self.root, "has no photos", "open the folder that the search indexes")
+            raise UserError(STAGE, self.root, "contains no photos", "open the folder that the search indexes")
         data, path = propose_search(url, text, names), Path(SYSTEM)
         number = 1
         while path.exists() and path.read_text("utf-8") != data:
             number += 1
             path = Path(f"{Path(SYSTEM).stem}-{number}.yaml")
-        with translate_write_errors(STAGE, path, "start it in a folder that can be written"):
+        with translate_write_errors(STAGE, path, "start it in a writable folder"):
             write_atomically(path, data.encode())
         self._index = 0.0, self._index[1]
         return path
@@ -184,7 +184,7 @@ class Door:
         if (system, text) not in self._answers:
             index = self.read_index()
             if system not in {os.path.relpath(one) for one in index.systems}:
-                raise UserError(STAGE, system, "describes no search of this folder", "reload the page")
+                raise UserError(STAGE, system, "is not a search of this folder", "reload the page")
             described, photos = load_system_file(Path(system)), self.find_photo_folder(index)
             answer = SystemAnswer(tuple(ask_once(described, text, SHOWN)))
             (matched,) = match_answers([answer], photos, described.system.options.ids, described.name)
@@ -222,7 +222,7 @@ class Door:
             table = csv.DictWriter(written, _FIELDS, lineterminator="\n")
             table.writeheader()
             table.writerows(rows.values())
-            with translate_write_errors(STAGE, JUDGMENTS, "start it in a folder that can be written"):
+            with translate_write_errors(STAGE, JUDGMENTS, "start it in a writable folder"):
                 write_atomically(Path(JUDGMENTS), written.getvalue().encode())
 
     def measure(self, system: str) -> dict[str, object]:
@@ -320,12 +320,12 @@ def write_static(door: Door, out: Path, *, with_names: bool = False) -> Path:
 
     index = door.read_index()
     for path in [one.version for one in index.sets if one.versions]:
-        next_step = "say --with-names where readers may know that, or name a folder without this set"
+        next_step = "add --with-names if readers may see the names and places, or give a folder without this set"
         read_set(path, ("queries",)).tables.refuse_facts(STAGE, path, next_step, places=True, names=with_names)
     for one in index.sets:
         if one.versions and one.page is None:
             page = one.folder / "shown" / f"{one.version.name}.html"
-            write_page(page, read_shown_page(None, one), "or run it where the sets can be written")
+            write_page(page, read_shown_page(None, one), "or run it where the sets are writable")
     door = Door(door.root, door.out)  # which sees these pages
     for language, name in STATIC_FILES.items():
         with pages_in(language):
@@ -375,7 +375,7 @@ def _find_kind(path: Path) -> str:
     image, text = (find_usual_column(columns, COLUMN_NAMES[one]) for one in ("image", "text"))
     if not text and len(columns) > 1:
         raise UserError(
-            STAGE, path.name, f"has columns that nothing takes ({', '.join(columns[:8])})", "docs/formats.md"
+            STAGE, path.name, f"has no columns that a command accepts ({', '.join(columns[:8])})", "see docs/formats.md"
         )
     return "texts and their images" if image and text else "queries"
 
@@ -388,6 +388,6 @@ def open(folder: str | Path = ".", out: str | Path = "datasets", *, show: bool =
     process = subprocess.Popen(words if show else [*words, "--no-open"], stdout=pipe, stderr=pipe, text=True)
     assert process.stdout is not None and process.stderr is not None
     if not (line := process.stdout.readline()):
-        raise UserError(STAGE, folder, process.stderr.read().strip(), "querytruth open --help")
+        raise UserError(STAGE, folder, process.stderr.read().strip(), "run querytruth open --help")
     atexit.register(process.terminate)
     return line.rpartition(" ")[2].strip()

@@ -121,8 +121,8 @@ def _find_folders(
                 folder = report if is_single else report / steps.result_folder_name(system, direction)
             if folder is not None:
                 if folder in folders[direction]:
-                    reason = "would hold the results of two runs of this name"
-                    raise UserError("evaluate", folder, reason, "evaluate them one by one, each with its own name")
+                    reason = "would hold the results of two runs with this name"
+                    raise UserError("evaluate", folder, reason, "evaluate them separately, each with its own name")
                 _refuse_other_result(folder, judged, system, direction)
             folders[direction].append(folder)
     return folders
@@ -136,8 +136,10 @@ def _refuse_other_result(folder: Path, judged: JudgedSet, system: EvaluatedSyste
     wanted = json.loads(canonical_json(system.description)), *_what_is_evaluated(judged.description), direction
     if held != wanted:
         source = stored["system"].get("file") or stored["system"]["name"]
-        reason = f"has the result of another run ({source} on {stored['set']['name']}/v{stored['set']['version']})"
-        raise UserError("evaluate", folder, reason, "give this one another name")
+        reason = (
+            f"already holds the result of another run ({source} on {stored['set']['name']}/v{stored['set']['version']})"
+        )
+        raise UserError("evaluate", folder, reason, "give this run another name")
 
 
 def _what_is_evaluated(description: EvaluatedSet) -> tuple[str, dict[str, str] | None]:
@@ -174,8 +176,8 @@ def evaluate_request(request: EvaluationRequest, judged: JudgedSet) -> list[step
     evaluated = load_systems(request, judged)
     if request.name is not None:
         if len(evaluated) > 1:
-            reason = f"is one name for {len(evaluated)} systems"
-            raise UserError("evaluate", request.name, reason, "evaluate them one by one, or leave the name out")
+            reason = f"cannot be the name of {len(evaluated)} systems"
+            raise UserError("evaluate", request.name, reason, "evaluate them separately, or remove the name")
         evaluated = [systems.rename_system(one, request.name) for one in evaluated]
     return list(evaluate_systems(judged, evaluated, request.directions, request))
 
@@ -183,7 +185,7 @@ def evaluate_request(request: EvaluationRequest, judged: JudgedSet) -> list[step
 def check_typing(request: EvaluationRequest) -> None:
     """Raise UserError for what answers no new texts."""
     if request.run or request.vectors or request.matrix or request.qrels or request.directions != (TEXT_TO_IMAGE,):
-        reason, next_step = "needs a system that takes new texts", "give --system, --model or --baseline lexical alone"
+        reason, next_step = "needs a system that accepts new texts", "give only --system, --model or --baseline lexical"
         raise UserError("evaluate", "--perturb", reason, next_step)
 
 

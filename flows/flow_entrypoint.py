@@ -65,11 +65,15 @@ def run_flow_script(kind: SetKind) -> None:
     example = f"Example: python -m {module} -p definition={kind.name}.yaml -p workers=4"
     description = "Run this build as a Prefect flow."
     parser = argparse.ArgumentParser(f"python -m {module}", description=description, epilog=example)
-    parameter_help = "A parameter of the flow, its value read as YAML; only definition, the YAML file, is required."
+    parameter_help = "A parameter of the flow; its value is read as YAML. Only definition, the YAML file, is required."
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help=parameter_help)
     parameters = parser.parse_args().param
     server = configured_server()
-    waits = f"asking Prefect's server at {server}" if server else "starting a Prefect server of its own, up in seconds"
+    waits = (
+        f"using the Prefect server at {server}"
+        if server
+        else ("starting a temporary Prefect server; this takes a few seconds")
+    )
     print(f"{kind.flow_name}: {waits}", file=sys.stderr, flush=True)
     silence_prefect()
     from flows.prefect_runs.build_flows import create_build_flow

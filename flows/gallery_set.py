@@ -36,8 +36,9 @@ from querytruth.sets.ledger import Ledger
 _SCAN_SECONDS, _RENDER_SECONDS, _BYTES_A_PIXEL = 0.004, 0.015, 0.2
 
 GALLERY_LIMITATIONS = [
-    "Near-duplicates are found by views of an image: small parts of it and, unless asked for, turned images are not.",
-    "Places and times are what the cameras wrote; their clocks may be wrong.",
+    "Near-duplicates are found by comparing views of whole images: small crops and, unless requested, rotated images "
+    "are not found.",
+    "Places and times come from the cameras; their clocks may be wrong.",
 ]
 
 
@@ -111,7 +112,7 @@ def plan_gallery(definition: GalleryDefinition) -> dict[str, Any]:
 
 GALLERY_SET = SetKind(
     name="gallery",
-    summary="Filter, deduplicate, select and render a pile of images, and publish what is left as a gallery.",
+    summary="Filter, deduplicate, select and render images, and publish the result as a gallery.",
     build_tables=build_gallery_tables,
     plan=plan_gallery,
     render_page=render_images_page,

@@ -27,13 +27,15 @@ STAGES = ("topics", "objects")
 # results; hosts that ask for long intervals take longer.
 _ANSWER_SECONDS, _IMAGES_PER_SECOND, _BYTES_A_IMAGE, _BYTES_A_PIXEL = 0.5, 30, 150_000, 0.2
 _STAGE_NOTE_KEYS = ("rows", "stops", "tokens", "health", "course")
-JUDGED_GRADES = {"1": "the image search found it for the query, and a judge or a person says that it fits"}
+JUDGED_GRADES = {"1": "the image search found it for the query, and a judge or a person confirmed that it fits"}
 UNSEEN_LIMITATION = (
-    "Right is what the image search found first; no person has looked, and some of it shows something else."
+    "Relevant images are the first ones that the image search found; nobody checked them, and some of them show "
+    "something else."
 )
 GENERATED_LIMITATIONS = [
-    "The same thing may be on images of other queries: those pairs are unjudged, and count as wrong.",
-    "Near-duplicates are found by views of an image: small parts of it and, unless asked for, turned images are not.",
+    "Images of other queries may show the same thing: those pairs are unjudged and count as wrong.",
+    "Near-duplicates are found by comparing views of whole images: small crops and, unless requested, rotated images "
+    "are not found.",
 ]
 
 
@@ -119,8 +121,8 @@ def publish_generated_set(definition: GeneratedDefinition) -> BuildResult:
 
 GENERATED_SET = SetKind(
     name="generated",
-    summary="Collect images for the queries that people kept, and publish them; where they are to be asked, from the "
-    "start: topics and objects, and after each of them the run waits.",
+    summary="Collect images for the queries that people kept, and publish them. If people are to be asked, start "
+    "with topics and objects, and wait after each of them.",
     build_tables=build_generated_tables,
     publish=publish_generated_set,
     plan=plan_generated,

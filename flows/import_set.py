@@ -64,7 +64,7 @@ def build_imported_tables(definition: imported_set.ImportDefinition) -> BuiltTab
 
 IMPORTED_SET = SetKind(
     name="imported",
-    summary="Read another publisher's files, and publish them as a set.",
+    summary="Read another publisher's files and publish them as a set.",
     build_tables=build_imported_tables,
     publish=import_set,
 )

@@ -31,8 +31,8 @@ def build_leaderboard(path: Path, metric: str | None = None) -> dict[str, Any]:
     UserError without results, and for a metric that not all have."""
     results = steps.load_stored_results(path)
     if not results:
-        next_step = f"querytruth evaluate {path.parent.name} --baseline lexical"
-        raise UserError(LEADERBOARD_STAGE, f"{path.parent.name}/{path.name}", "has no evaluated system", next_step)
+        next_step = f"run querytruth evaluate {path.parent.name} --baseline lexical"
+        raise UserError(LEADERBOARD_STAGE, f"{path.parent.name}/{path.name}", "has no evaluation results", next_step)
     chosen = _choose_metric(results, metric)
     tables = {name: table for name, (_, table) in results.items()}
     first = next(iter(tables.values())).index
@@ -74,8 +74,8 @@ def _choose_metric(results: dict[str, Any], metric: str | None) -> str:
     wanted = [str(parse_metric(metric))] if metric is not None else [*_USUAL_METRICS, *common]
     chosen = next((name for name in wanted if name in common), None)
     if chosen is None:
-        next_step = suggest_choice(wanted[0], common) if common else "evaluate the systems with one metric in common"
-        raise UserError(LEADERBOARD_STAGE, str(metric or "metric"), "is not in all results", next_step)
+        next_step = suggest_choice(wanted[0], common) if common else "evaluate the systems with a common metric"
+        raise UserError(LEADERBOARD_STAGE, str(metric or "metric"), "is missing from some results", next_step)
     return chosen
 
 

@@ -39,8 +39,8 @@ from querytruth.sets.manifest import Prompt, Provenance
 from querytruth.sets.manifest_notes import Notes
 
 PRECISION_LIMITATIONS = [
-    "Truth is what the annotations say: an object that nobody annotated makes a right answer count as wrong.",
-    "Queries of frequent labels have very many relevant images: recall at a small k says little about them.",
+    "The ground truth follows the annotations: an object that nobody annotated makes a right answer count as wrong.",
+    "Queries for frequent labels have very many relevant images: recall at a small k says little about them.",
 ]
 
 
@@ -176,7 +176,7 @@ def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
 
 PRECISION_SET = SetKind(
     name="precision",
-    summary="Make queries of detection labels and judge every image by its boxes, and publish a precision set.",
+    summary="Make queries from detection labels, judge every image by its boxes, and publish a precision set.",
     build_tables=build_precision_tables,
     plan=plan_precision,
     parameters=PrecisionBuild,

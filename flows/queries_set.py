@@ -18,10 +18,11 @@ from querytruth.records import empty_frame
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.manifest import Provenance
 
-QUERIES_GRADES = {"1": "a person looked, and it is right", "0": "a person looked, and it is not right"}
+QUERIES_GRADES = {"1": "a person judged it relevant", "0": "a person judged it not relevant"}
 QUERIES_LIMITATIONS = [
-    "A query's language is that of its letters, unless the log names it: each text in Latin letters counts as English.",
-    "Misspelt queries stay queries of their own.",
+    "The language of a query is derived from its letters, unless the log names it: every text in Latin letters "
+    "counts as English.",
+    "Misspelt queries remain separate queries.",
 ]
 _BYTES_A_PIXEL = 0.2
 
@@ -63,8 +64,8 @@ def plan_queries(definition: QueriesDefinition) -> dict[str, Any]:
 
 QUERIES_SET = SetKind(
     name="queries",
-    summary="Read a search log, draw queries by how often they were asked, and publish them with the images that are "
-    "searched; where people are to be asked, wait for their judgments, and publish those.",
+    summary="Read a search log, sample queries by frequency, and publish them with the images that are searched; if "
+    "people are to be asked, wait for their judgments and publish those.",
     build_tables=build_queries_tables,
     plan=plan_queries,
     parameters=QueriesBuild,

@@ -53,11 +53,11 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
     manifest = read_manifest(path)
     check_no_decision_is_lost(path, "rebuild", accept_loss=None)
     if manifest["notes"].get("held_out"):
-        next_step = "rebuild the set that it is a part of, and train again"
-        raise UserError("rebuild", path, "was kept back by a training", next_step)
+        next_step = "rebuild the set that it was split from, then train again"
+        raise UserError("rebuild", path, "was held out by a training", next_step)
     definition: Any = manifest["envelope"].get("definition")
     if not isinstance(definition, dict):
-        raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
+        raise UserError("rebuild", path, "does not record the definition it was built from", "run querytruth build")
     folders = (Path.cwd(), *path.absolute().parents[1:3])
     moved: list[str] = []
     definition = {key: find_moved_inputs(value, (key,), folders, moved) for key, value in definition.items()}
@@ -94,8 +94,8 @@ def _build_again(definition: Any, manifest: Manifest, path: Path) -> BuiltTables
     except UserError as error:
         if NOT_RECORDED.reason not in error.reason:
             raise
-        reason = "came without the replies of its models; show, verify, evaluate, review and export work without"
-        next_step = f"copy {path.parent.name}/replies.sqlite beside the version, or ask the models again: --online"
+        reason = "came without the replies of its models; show, verify, evaluate, review and export still work"
+        next_step = f"copy {path.parent.name}/replies.sqlite beside the version, or ask the models again with --online"
         raise UserError("rebuild", path, reason, next_step) from None
 
 
@@ -128,9 +128,10 @@ def _check_inputs(definition: dict[str, Any], path: Path) -> None:
     if missing:
         names = " and ".join(Path(one.partition(" ")[2]).name for one in missing)
         reason = (
-            f"was built from what is not here: {', '.join(missing)[:120]}; verify, evaluate and export work without"
+            f"was built from files that are missing here: {', '.join(missing)[:120]}; verify, evaluate and export "
+            "still work"
         )
-        raise UserError("rebuild", path, reason, f"copy {names} into this folder, or beside the set")
+        raise UserError("rebuild", path, reason, f"copy {names} to this folder, or beside the set")
 
 
 _INPUT_KEYS = ("images", "annotations", "queries")
@@ -141,11 +142,11 @@ def _check_agreed(definition: dict[str, Any], path: Path, agree: Callable[[list[
     lines = list_outside_names(definition)
     if lines and not agree(lines):
         more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
-        reason = f"was not published here, and its definition names {lines[0][:200]}{more}"
-        raise UserError("rebuild", path, reason, "say --trust-definition to read these lines and agree to them")
+        reason = f"was not published on this machine, and its definition names {lines[0][:200]}{more}"
+        raise UserError("rebuild", path, reason, "pass --trust-definition to read these lines and accept them")
     if definition.get("name") != path.parent.name:
-        reason = f"has the definition of another set, {str(definition.get('name'))[:80]!r}"
-        raise UserError("rebuild", path, reason, "name the folder as its definition does")
+        reason = f"contains the definition of another set, {str(definition.get('name'))[:80]!r}"
+        raise UserError("rebuild", path, reason, "rename the folder to the name in its definition")
 
 
 def list_outside_names(definition: dict[str, Any]) -> list[str]:
@@ -179,12 +180,14 @@ def refresh_replies(definition: SetDefinition, model: str) -> int:
     """Set the stored replies of a model aside; return their number. The next build asks again; a rebuild of an older
     version uses them. Raises UserError for a model without replies."""
     if not isinstance(definition, RecallDefinition | GeneratedDefinition | PrecisionDefinition):
-        raise UserError(_STAGE, definition.name, f"is of kind {definition.kind}, which asks no model", "name another")
+        raise UserError(
+            _STAGE, definition.name, f"has kind {definition.kind}, which uses no model", "give another definition"
+        )
     with open_definition_replies(definition) as store:
         known = store.identities()
         chosen = [identity for identity in known if identity.name == model]
         if not chosen:
             names = sorted(Counter(identity.name for identity in known))
             next_step = suggest_choice(model, names) if names else "build the set first"
-            raise UserError(_STAGE, model, f"has no stored reply of {definition.name}", next_step)
+            raise UserError(_STAGE, model, f"has no stored replies in {definition.name}", next_step)
         return store.refresh(chosen)

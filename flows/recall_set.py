@@ -44,14 +44,14 @@ from querytruth.sets.ledger import Ledger
 from querytruth.sets.set_files import read_intact_digests
 
 RECALL_GRADES = {
-    "1": "the caption was written of this image, or fits it, too",
-    "0": "a person looked, and it does not fit",
+    "1": "the caption was written for this image, or also fits it",
+    "0": "a person judged that it does not fit",
 }
 UNSEEN_AMBIGUITY_LIMITATION = (
-    "A caption may fit an image whose rivalry nobody saw: what remains is unjudged, and counts as wrong."
+    "A caption may fit images that were not found to be confusable: those pairs are unjudged and count as wrong."
 )
 _BYTES_A_PIXEL = 0.2
-MODEL_STYLE_LIMITATION = "A model's captions have its habits of speech, which people who search do not share."
+MODEL_STYLE_LIMITATION = "A model's captions have habits of wording that people who search do not share."
 
 
 def plan_images(definition: GallerySource, ledger: Ledger) -> tuple[pd.DataFrame, Path | None]:
@@ -160,7 +160,7 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
 
 RECALL_SET = set_kind.SetKind(
     name="recall",
-    summary="Caption images, resolve ambiguous captions, and publish a recall set and the smaller ones within it.",
+    summary="Caption images, resolve ambiguous captions, and publish a recall set and its smaller nested sets.",
     build_tables=build_recall_tables,
     publish=publish_recall_set,
     plan=plan_recall,

@@ -23,10 +23,10 @@ from querytruth.requests import IN_FORMS, ByName, ByPlace, Request
 # A file in the form; a program gives the keys of a definition, or a typed one.
 _DEFINITION = Annotated[Any, ByPlace("DEFINITION.yaml", Path), WithJsonSchema({"type": "string", "format": "path"})]
 
-_OFFLINE = Field(description="Connect to nothing: use the replies, pages and models that are stored.")
-_RETRY_FAILURES = Field(description="Ask again what a chat model failed at for good.")
-_WORKERS = Field(ge=1, le=256, description="Parts of the work done at once (default: all cores).")
-_HOURS = Field(gt=0, description="Stop after so long; the next run goes on from there.")
+_OFFLINE = Field(description="Make no connections: use only stored replies, pages and models.")
+_RETRY_FAILURES = Field(description="Ask again where a chat model failed permanently.")
+_WORKERS = Field(ge=1, le=256, description="Number of parts processed in parallel (default: all cores).")
+_HOURS = Field(gt=0, description="Stop after this many hours; the next run resumes.")
 _RUN_FLAGS = ("rescan", "offline", "retry_failures", "accept_loss")
 
 
@@ -44,12 +44,12 @@ class DefinitionRequest(Request):
     kind: ClassVar[str | None] = None
 
     definition: _DEFINITION = Field(
-        description="The definition, a YAML file; a deployment's relative path is below its folder."
+        description="The definition, a YAML file; in a deployment, a relative path starts at its folder."
     )
     overrides: Annotated[list[str], BeforeValidator(list_overrides), ByName("--set", "KEY=VALUE")] = Field(
-        default_factory=list, description="Keys of the definition, changed for this run, such as select.count=1000."
+        default_factory=list, description="Keys of the definition to change for this run, such as select.count=1000."
     )
-    out: Path | None = Field(None, description="Where sets lie (default: the definition's key out).")
+    out: Path | None = Field(None, description="Folder that holds the sets (default: the definition's key out).")
 
     @property
     def is_loaded(self) -> bool:
@@ -69,11 +69,11 @@ class DefinitionRequest(Request):
             checked = load_definition(given, overrides, self.kind)
         elif overrides:
             item = type(self.definition).__name__
-            raise UserError("read definition", item, "takes no overrides", "set its keys")
+            raise UserError("read definition", item, "accepts no overrides", "set its keys directly")
         else:
             checked = self.definition
         if checked.kind == "training" != self.kind:
-            raise UserError("build", checked.name, "is of kind training, which is no set", "run querytruth train")
+            raise UserError("build", checked.name, "has kind training, which is not a set", "run querytruth train")
         return checked
 
     @property
@@ -111,14 +111,16 @@ class BuildRequest(DefinitionRequest):
         None,
         ge=0,
         le=1,
-        description="Refuse where more of the last version's queries would go, or, in a deployment, ask a person. "
-        "Empty: the definition's share; 1: never.",
+        description="Refuse to publish if a larger share of the last version's queries would be lost; a deployment "
+        "asks a person. Empty: the definition's share; 1: never.",
     )
     workers: Annotated[int | None, _WORKERS] = None
     runner: Annotated[str, ByName("--runner", "threads|dask")] = Field(
-        "threads", description="Where images are read: threads or dask; dask:ADDRESS for a cluster that is up."
+        "threads", description="Where images are read: threads, dask, or dask:ADDRESS for a running cluster."
     )
-    accept_loss: bool = Field(False, description="Go on where the decision log lost decisions of the newest version.")
+    accept_loss: bool = Field(
+        False, description="Continue although the decision log has lost decisions of the newest version."
+    )
     hours: Annotated[float | None, _HOURS, IN_FORMS] = None
 
     def load_definition(self) -> SetDefinition:
@@ -135,7 +137,7 @@ class GalleryBuild(BuildRequest):
 
     kind: ClassVar[str | None] = "gallery"
 
-    rescan: bool = Field(False, description="Read every image again, also those that did not change.")
+    rescan: bool = Field(False, description="Read every image again, even those that did not change.")
 
 
 class ModelBuild(GalleryBuild):
@@ -168,7 +170,7 @@ class GeneratedBuild(BuildRequest):
     retry_failures: Annotated[bool, _RETRY_FAILURES, IN_FORMS] = False
     ask_people: Annotated[bool, IN_FORMS] = Field(
         False,
-        description="Start with topics, and wait for people after topics and after objects; else use what they kept.",
+        description="Start with topics and objects, and wait for people after each; otherwise use what they kept.",
     )
 
 
@@ -178,7 +180,7 @@ class QueriesBuild(GalleryBuild):
     kind: ClassVar[str | None] = "queries"
 
     ask_people: Annotated[bool, IN_FORMS] = Field(
-        False, description="After the set is published, wait until people have judged, and publish their judgments."
+        False, description="After the set is published, wait for people's judgments and publish them."
     )
 
 
@@ -213,7 +215,7 @@ class RefreshRequest(DefinitionRequest):
 
     stage: ClassVar[str] = "refresh replies"
 
-    model: str = Field(description="The model's name, as in the manifest.")
+    model: str = Field(description="Name of the model, as in the manifest.")
 
 
 class DrawRequest(AuditKeys, JudgeRequest):
@@ -222,10 +224,10 @@ class DrawRequest(AuditKeys, JudgeRequest):
     stage: ClassVar[str] = "audit"
 
     audited: Annotated[str, ByPlace("SET|AUDIT.yaml")] = Field(
-        description="The set, or an audit's definition, a YAML file."
+        description="The set, or the definition of an audit, a YAML file."
     )
     overrides: Annotated[list[str], BeforeValidator(list_overrides), ByName("--set", "KEY=VALUE")] = Field(
-        default_factory=list, description="Keys of the definition, changed for this run, such as judgments=500."
+        default_factory=list, description="Keys of the definition to change for this run, such as judgments=500."
     )
     offline: Annotated[bool, _OFFLINE] = False
 
@@ -236,11 +238,11 @@ class DrawRequest(AuditKeys, JudgeRequest):
         if Path(self.audited).suffix in (".yaml", ".yml"):
             stated = sorted(self.model_fields_set - {"audited", "overrides", "offline"})
             if stated:
-                next_step = "change the file, or say --set KEY=VALUE"
-                raise UsageError(stated[0], f"is said by {self.audited}", next_step, self.stage)
+                next_step = "change the file, or use --set KEY=VALUE"
+                raise UsageError(stated[0], f"is already set in {self.audited}", next_step, self.stage)
             return load_audit_definition(Path(self.audited), self.overrides)
         if self.overrides:
-            raise UsageError("overrides", "change keys of a definition", "name one: AUDIT.yaml", self.stage)
+            raise UsageError("overrides", "need an audit definition", "give one: AUDIT.yaml", self.stage)
         keys = {name: getattr(self, name) for name in AuditKeys.model_fields}
         return AuditDefinition(set=self.audited, judge=self.load_judge(), **keys)
 
@@ -251,24 +253,27 @@ class ImportRequest(Request):
     stage: ClassVar[str] = "import"
 
     format: Annotated[str, ByPlace("FORMAT")] = Field(
-        description="See docs/formats.md; an unknown one lists the nearest."
+        description="Name of the format (docs/formats.md); an unknown name lists the nearest one."
     )
-    source: Annotated[Path, ByPlace("SOURCE")] = Field(description="The publisher's folder or file.")
-    to: Annotated[Path, ByPlace("OUT")] = Field(description="The set's folder, such as datasets/muge.")
-    images: Path | None = Field(None, description="The images' folder, where they lie apart.")
+    source: Annotated[Path, ByPlace("SOURCE")] = Field(description="Folder or file of the publisher.")
+    to: Annotated[Path, ByPlace("OUT")] = Field(description="Folder of the set, such as datasets/muge.")
+    images: Path | None = Field(None, description="Folder of the images, if it is a different one.")
     gallery: Literal["folder", "named"] | None = Field(
         None,
-        description="All images of the folder (a table of pairs) or only those that are named (all other formats).",
+        description="Use all images of the folder (default for a table of pairs), or only the named ones (default "
+        "for all other formats).",
     )
-    split: str | None = Field(None, description="Which part (default: the one that is evaluated on).")
-    title: str = Field("", description="The set's title (default: the publisher's).")
-    licence: str = Field("", description="The set's licence (default: the publisher's).")
+    split: str | None = Field(None, description="Split to import (default: the one used for evaluation).")
+    title: str = Field("", description="Title of the set (default: the publisher's).")
+    licence: str = Field("", description="Licence of the set (default: the publisher's).")
     lose_at_most: float = Field(
-        0.2, ge=0, le=1, description="The share of the last version's queries that may be gone."
+        0.2, ge=0, le=1, description="Largest share of the last version's queries that may be lost."
     )
-    accept_loss: bool = Field(False, description="Go on where the decision log lost decisions of the newest version.")
+    accept_loss: bool = Field(
+        False, description="Continue although the decision log has lost decisions of the newest version."
+    )
     tables: Annotated[list[str], BeforeValidator(list_overrides), ByName("--table", "KEY=VALUE")] = Field(
-        default_factory=list, description="How its tables are read, such as encoding=gb18030 or sheet=final."
+        default_factory=list, description="Options for reading its tables, such as encoding=gb18030 or sheet=final."
     )
 
     @property

@@ -66,7 +66,7 @@ def open_review_site(
     ones of their first `depth` results. Raises UserError where it has nothing to review."""
     path, manifest, judged = stored.path, stored.manifest, len(stored.tables.queries) > 0
     if not judged and manifest["kind"] != "gallery":
-        raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
+        raise UserError("review", path, "contains no queries", "view it with querytruth show SET --page FILE")
     about: dict[str, Any] = {
         **{key: manifest[key] for key in ("name", "version", "title", "grades")},
         "reviewer": reviewer,
@@ -75,7 +75,7 @@ def open_review_site(
     }
     if (runs or systems) and not judged:
         option = "--run" if runs else "--system"
-        raise UserError("review", path, "has no queries that a run could answer", f"leave out {option}")
+        raise UserError("review", path, "has no queries for a run to answer", f"remove {option}")
     pairs: list[tuple[str, str]] = []
     notes: list[str] = []
     if runs or systems:
@@ -84,7 +84,7 @@ def open_review_site(
 
         pool = read_result_pool(stored, runs, depth, systems)
         pairs, minutes = pool.pairs, math.ceil(len(pool.pairs) * ASSUMED_SECONDS / 60)
-        notes = [*pool.notes, f"to judge them takes about {minutes:,} minutes, at {ASSUMED_SECONDS:g} s a pair"]
+        notes = [*pool.notes, f"judging them takes about {minutes:,} minutes, at {ASSUMED_SECONDS:g} s per pair"]
     site = _judging_site(stored, reviewer, about, pairs) if judged else _captioning_site(stored, reviewer, about)
     for name, build_routes in (
         ("Audit", _audit_routes),
@@ -180,11 +180,11 @@ def _rejection_routes(stored: set_files.StoredSet, reviewer: str, about: dict[st
 def _reason_not_overridable(manifest: Manifest) -> str:
     """Return why no build of this set applies an override, or ""."""
     if nested := manifest["notes"].get("nested"):
-        return f"this set is a part of {nested['of']}: rescue there, and build that one"
+        return f"this set is a part of {nested['of']}: rescue there, then build that set"
     if manifest["notes"].get("held_out"):
-        return "a training kept this set back: rescue in the set that it is a part of, and train again"
+        return "this set was held out by a training: rescue in the set that it was split from, then train again"
     if manifest["kind"] not in _KINDS_WITH_OVERRIDES:
-        return "no build of such a set follows a rescue"
+        return "builds of this kind of set do not apply rescues"
     if not isinstance(manifest["envelope"].get("definition"), dict):
-        return "this version does not say what it was built from: build it from its definition, then rescue"
+        return "this version does not record what it was built from: build it from its definition, then rescue"
     return ""

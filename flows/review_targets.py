@@ -36,7 +36,7 @@ def find_pool_table(path: str) -> Path:
     """Return the path of a readable table of topics or objects. Raises UserError where there is none."""
     table = Path(path)
     if table.stem not in _NEXT_COMMANDS:
-        reason = "is no table of topics or objects"
+        reason = "is not a table of topics or objects"
         raise UserError("review", table, reason, "give the file after “awaiting review”, or a set's name")
     compute_table_digest(table)
     return table

@@ -34,12 +34,12 @@ def ask_once(described: search_systems.SystemFile, query: str, k: int) -> Sequen
     system = described.system
     try:
         if isinstance(system, search_systems.ImageSearchSystem) and system.takes_images:
-            with translate_read_errors("try system", query, "name the file of an image"):
+            with translate_read_errors("try system", query, "give the file of an image"):
                 image = read_regular(Path(query), live_systems.MAX_IMAGE_BYTES)
             return system.search_image(image, k)
         return system.search(query, k)
     except search_systems.SearchFailure as failed:
-        reason = f"gave no answer ({failed.reason}{': ' if failed.detail else ''}{failed.detail})"
+        reason = f"did not answer ({failed.reason}{': ' if failed.detail else ''}{failed.detail})"
         raise UserError("try system", described.name, reason, "compare the file with docs/systems.md") from None
 
 
@@ -95,7 +95,7 @@ def explain_hits(
     found = find_pattern(lost, images)
     if found is not None:
         line = f'ids: "{found[0]}"' if "{" in found[0] else f"ids: {found[0]}"
-        return [*lines, f"{found[1]:,} of the {len(lost):,} ids that are none of {column} have one form: write {line}"]
+        return [*lines, f"{found[1]:,} of the {len(lost):,} ids that do not match {column} have one form: write {line}"]
     if len(lost) < len(names):
         return lines
     examples = ", ".join(
@@ -104,7 +104,7 @@ def explain_hits(
         if name in images
         for value in images[name].dropna().head(1)
     )
-    return [*lines, f"no id is one of ids: {column}; the set has {examples}"]
+    return [*lines, f"no id matches ids: {column}; the set has {examples}"]
 
 
 def _has_score(hits: Sequence[search_systems.SearchHit]) -> bool:
@@ -164,15 +164,15 @@ def search_in_run(judged: JudgedSet, run: Path, text: str, k: int, ids: str) -> 
     queries = _find_queries(judged, text)
     if not queries:
         assert judged.queries is not None
-        next_step = f"{suggest_choice(text, judged.queries['text'].tolist())}; a new one needs --model or --system"
-        raise UserError(_STAGE, text, "is no query of the set, so that a run cannot answer it", next_step)
+        next_step = f"{suggest_choice(text, judged.queries['text'].tolist())}; a new query needs --model or --system"
+        raise UserError(_STAGE, text, "is not a query of the set, so a run cannot answer it", next_step)
     system = systems.load_run_system(run, judged)
     system = system if ids == "image_id" else systems.name_images(system, judged, ids)
     view = build_evaluation_view(judged, evaluation_result.TEXT_TO_IMAGE, [], [])
     table, _, _ = translate_run(system.produce_run(view, k).run, view)
     mine = table[table["query_id"].astype("str").isin(queries)]
     if mine.empty:
-        raise UserError(_STAGE, run, f"has no results of {text!r}", "try a query that it answers")
+        raise UserError(_STAGE, run, f"has no results for {text!r}", "try a query that it answers")
     mine = mine[mine["query_id"] == mine["query_id"].iloc[0]]
     first = mine.sort_values(["score", "image_id"], ascending=[False, True]).head(k)
     images = set(judged.images["image_id"]) | set(judged.representatives.index) if judged.images is not None else set()

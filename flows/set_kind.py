@@ -68,7 +68,7 @@ def _fetch(asked: SetUrl, out: Path) -> None:
     present = here / f"v{remote.url.version}"
     if (present / "manifest.json").is_file():
         if manifest.read_manifest(present)["content_digest"] != remote.manifest["content_digest"]:
-            reason = f"is another version than {remote.url}: both were built from the one before"
+            reason = f"differs from {remote.url}: both were built from the version before them"
             raise UserError("fetch", present, reason, f"move {present} away, then run the same command")
     elif asked.version is not None or (published_files.newest_version(here) or 0) < (remote.url.version or 0):
         set_publishing.install_version(bucket_reading.fetch_version(str(remote.url)), here, current_run().reporter.log)
@@ -84,9 +84,7 @@ def publish_to_bucket(definition: SetDefinition, result: BuildResult) -> BuildRe
 def _store_in_bucket(definition: SetDefinition, result: BuildResult) -> BuildResult:
     assert definition.publish_to is not None
     tables = set_files.read_set(result.path, ("images", "queries")).tables
-    next_step = (
-        "say publish_places, publish_names: true where readers may know that; the version is built, and lies here"
-    )
+    next_step = "set publish_places, publish_names: true if readers may see them; the version is built and stored here"
     allowed = {"places": definition.publish_places, "names": definition.publish_names}
     tables.refuse_facts("publish", result.path, next_step, **allowed)
     nested_results = [publish_to_bucket(definition, nested) for nested in result.nested_results]

@@ -67,7 +67,7 @@ def apply_decisions(path: Path, *, accept_loss: bool) -> BuildResult:
     newer version is there."""
     newest = set_files.find_set(str(path.parent))
     if path.resolve() != newest.resolve():
-        reason = f"is not the newest version, applying to it would undo {newest.name}"
+        reason = f"is not the newest version; applying to it would undo {newest.name}"
         raise UserError("apply", path, reason, f"apply to {newest}")
     with active_run(replace(current_run(), accept_loss=accept_loss)):
         result = publish_decisions(path)

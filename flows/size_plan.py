@@ -68,15 +68,15 @@ def plan_set_size(
 def _check_spec(spec: SizeSpec, pilot: object) -> None:
     if (spec.discordance is None) == (pilot is None):
         next_step = "give --pilot RUN RUN, or --discordance with the share of queries that differ"
-        raise UserError(SIZE_STAGE, "variance", "needs one source", next_step)
+        raise UserError(SIZE_STAGE, "variance", "needs exactly one source", next_step)
     if not 0 < spec.difference < 1 or not 0.5 <= spec.power < 1:
         reason = f"difference {spec.difference:g} and power {spec.power:g} are out of range"
         raise UserError(SIZE_STAGE, spec.metric, reason, "give 0 < difference < 1 and 0.5 <= power < 1")
     if spec.discordance is not None and not spec.difference <= spec.discordance <= 1:
-        reason = f"is less than the difference {spec.difference:g}, which differing queries make"
+        reason = f"is less than the difference {spec.difference:g}, but only queries that differ can make it"
         raise UserError(SIZE_STAGE, f"--discordance {spec.discordance:g}", reason, "give a larger share, up to 1")
     if spec.discordance is not None and metrics.parse_metric(spec.metric).name != "hit":
-        reason = "has other differences than 0 and 1, which a discordance does not describe"
+        reason = "has differences other than 0 and 1, which a discordance cannot describe"
         raise UserError(SIZE_STAGE, spec.metric, reason, "give --pilot RUN RUN, or plan for hit@K")
 
 

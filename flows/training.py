@@ -61,7 +61,7 @@ def train_dual_encoder(definition: TrainingDefinition) -> TrainingResult:
     with open_journal(folder / ".running"):  # a lock
         if (finished := _load_finished_training(folder, key)) is not None:
             return finished
-        device = choose_device(definition.device, "train", "say --set device=cpu")
+        device = choose_device(definition.device, "train", "use --set device=cpu")
         test_set = publish_test_part(definition, parts)
         history = _train_and_save(definition, parts, folder, key, device)
         return _write_results(definition, parts, folder, key, test_set, history)
@@ -82,7 +82,7 @@ def plan_training(definition: TrainingDefinition) -> dict[str, Any]:
         "steps_an_epoch": steps,
         "epochs_at_most": definition.steps.epochs,
         "bytes_about": 3 * side * side * len(parts.stored.tables.images),
-        "device": str(choose_device(definition.device, "train", "say --set device=cpu")),
+        "device": str(choose_device(definition.device, "train", "use --set device=cpu")),
     }
 
 
@@ -146,7 +146,7 @@ def publish_test_part(definition: TrainingDefinition, parts: SplitSet) -> Path:
     test_definition = SetDefinition(
         kind=manifest["kind"],
         name=f"{definition.name[:59]}-test",
-        title=f"{manifest['title']}, kept back from {definition.name}",
+        title=f"{manifest['title']}, held out from {definition.name}",
         licence=definition.licence or manifest["licence"],
         seed=definition.seed,
         out=parts.stored.path.parent.parent,
@@ -172,7 +172,7 @@ def _write_results(
     write_atomically(folder / REPORT_FILE, report.encode())
     write_atomically(folder / FIGURES_FILE, canonical_json(stored_figures))
     delete_state(folder)
-    current_run().reporter.log(f"model in {folder}, the images that it never saw in {test_set}")
+    current_run().reporter.log(f"model in {folder}, images that it never saw in {test_set}")
     return TrainingResult(folder, test_set, history, figures, chance, is_new=True)
 
 
@@ -183,8 +183,8 @@ def _load_finished_training(folder: Path, key: str) -> TrainingResult | None:
         return None
     stored_figures = parse_json((folder / FIGURES_FILE).read_bytes())
     if stored_figures["key"] != key:
-        reason = "holds a model of another training (its definition or set differs)"
-        raise UserError("train", folder, reason, "give this one another name, or remove the folder")
+        reason = "already holds a model of another training (its definition or set differs)"
+        raise UserError("train", folder, reason, "give this training another name, or remove the folder")
     history = parse_json((folder / HISTORY_FILE).read_bytes())["epochs"]
     test_set, chance = Path(stored_figures["test_set"]), stored_figures["chance"]
     return TrainingResult(folder, test_set, history, stored_figures["figures"], chance, is_new=False)

@@ -71,7 +71,7 @@ def _mark_overruled(rows: list[FactRow]) -> list[FactRow]:
     if first.kind in _SINGLE_KINDS:
         is_doubtful = first.kind not in ("date", "gps") and any(row.source == first.source for row in rows[1:])
         if is_doubtful:  # two countries in one file: nobody knows which
-            return [row._replace(detail=f"{reason}, which states several") for row in rows]
+            return [row._replace(detail=f"{reason}, which states several values") for row in rows]
         return [first, *(row._replace(detail=reason) for row in rows[1:] if not _agree(first, row))]
     has_sidecar = first.kind in _MANY_KINDS and any(row.source == "sidecar" for row in rows)
     return [
@@ -121,7 +121,7 @@ class AlbumFacts:
         values = Counter(kind for kind, value in {(row.kind, row.used_value.casefold()) for row in self.rows} if value)
         counts = self.counts()
         parts = [f"{counts[kind]:,} {text} ({values[kind]:,})" for kind, text in _SENTENCES.items() if kind in counts]
-        found = "; ".join(parts) or "none has a fact"
+        found = "; ".join(parts) or "none have facts"
         return f"of {self.photos:,} photos {found}; {counts['contradictions']:,} contradictions"
 
 

@@ -64,7 +64,9 @@ def derive_tags(
             if key in people:
                 if pseudonyms and key not in others:
                     next_step = "add a row, or run querytruth labels facts --pseudonyms again"
-                    raise UserError("read facts", "the table of pseudonyms", f"has none of {concept.en!r}", next_step)
+                    raise UserError(
+                        "read facts", "the table of pseudonyms", f"has no pseudonym for {concept.en!r}", next_step
+                    )
                 name = others[key] if pseudonyms else concept.en
                 named = FactConcept("pseudonym" if pseudonyms else "person", name, name if pseudonyms else concept.zh)
             form = (_RANKS[named.kind], named.zh == named.en, *named)

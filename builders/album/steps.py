@@ -40,7 +40,7 @@ def read_album(
     problems = [f"{row['item']}: {row['reason']}" for row in listing.refused.to_pylist()]
     photos, documents = find_documents(listing.items.to_pylist())
     if not photos:
-        raise UserError(STAGE, folder, "has no photo", "name the folder of the photos")
+        raise UserError(STAGE, folder, "contains no photos", "give the folder that contains the photos")
     about = {name: [name] for name in photos} | {name: images for name, images in documents.items() if images}
     rows = _read_files(source, about, export, problems)
     if albums:
@@ -50,7 +50,9 @@ def read_album(
     try:
         named = list(name_cities(keep_corrections(merged, known), within))
     except ImportError:
-        current_run().reporter.log("places have no names offline: pip install 'querytruth[places]' adds them")
+        current_run().reporter.log(
+            "place names are not available offline; install them with: pip install 'querytruth[places]'"
+        )
         named = []
     stated = {(row.image, row.kind) for row in merged}
     named = [row for row in named if (row.image, row.kind) not in stated]
@@ -105,7 +107,7 @@ def refresh_tables(folder: Path, facts: Path, **options: Any) -> tuple[AlbumFact
     for line in found.problems[:_SHOWN_PROBLEMS]:
         log(line)
     if found.problems[_SHOWN_PROBLEMS:]:
-        log(f"… {len(found.problems):,} lines in all; labels facts --json lists them")
+        log(f"… {len(found.problems):,} problems in total; labels facts --json lists all of them")
     write_csv(facts, FACT_COLUMNS, found.rows)
     if not events.is_file():
         write_csv(events, EVENT_COLUMNS, find_events(_list_dated(found.rows)))
@@ -139,8 +141,8 @@ def read_events(path: Path) -> list[AlbumEvent]:
         except ValueError:
             is_ordered = False
         if not is_ordered or not cells["event"]:
-            reason = "needs an event and its times, the start before the end"
-            raise UserError(STAGE, where, reason, "write them like 2019-05-03T10:00:00")
+            reason = "needs an event name and a start time before its end time"
+            raise UserError(STAGE, where, reason, "write times like 2019-05-03T10:00:00")
         events.append(AlbumEvent(**cells))
     return events
 

@@ -21,7 +21,8 @@ else:
         "ImageFilterOptions",
         __base__=StrictModel,
         __module__=__name__,
-        __doc__="Which images go on: a threshold per filter of builders/gallery/filters; sides are in pixels.",
+        __doc__="Which images are kept: one threshold per filter in builders/gallery/filters; side lengths are in "
+        "pixels.",
         **{one.key: (one.threshold_type, one.default) for one in list_image_filters()},
     )
 
@@ -70,14 +71,14 @@ class GallerySource(SetDefinition):
     @model_validator(mode="after")
     def _one_gallery(self) -> "GallerySource":
         if (self.gallery is None) == (self.images is None):
-            raise ValueError("give either gallery, a published set, or images")
+            raise ValueError("give either gallery (a published set) or images")
         given = [name for name in _RULES if getattr(self, name) is not None]
         if self.gallery is None and len(given) < len(_RULES):
             missing = next(name for name in _RULES if name not in given)
-            raise ValueError(f"{missing} cannot be null, for a model is shown the images that it leaves")
+            raise ValueError(f"{missing} cannot be null: the images that pass it are shown to a model")
         if self.gallery is not None and (given or self.select.count is not None):
             name = given[0] if given else "select.count"
-            raise ValueError(f"{name} belongs to the gallery's own definition, for gallery is given")
+            raise ValueError(f"{name} has no effect together with gallery: set it in the gallery's own definition")
         return self
 
     def as_gallery(self) -> GalleryDefinition:

@@ -73,8 +73,8 @@ def apply_duplicate_overrides(
     return OverriddenGroups(group, tie_groups, blocks, DecisionOutcome(followed, stale + contradicted))
 
 
-_IMAGE_MISSING = "an image is gone, or is rejected before images are compared"
-_CONTRADICTED = "it would make images the same that were decided to be different"
+_IMAGE_MISSING = "an image is missing, or was rejected before images were compared"
+_CONTRADICTED = "it would merge images that were decided to be different"
 
 
 def _members(group: RowIndices, regions: list[int]) -> list[RowIndices]:

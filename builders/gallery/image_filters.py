@@ -39,11 +39,11 @@ def build_filter_rules(**thresholds: float | None) -> tuple[ImageFilterRule, ...
     None omits it. Raises ValueError for a threshold that is not finite and TypeError for an unknown filter."""
     filters = {one.key: one for one in list_image_filters()}
     if unknown := sorted(thresholds.keys() - filters.keys()):
-        raise TypeError(f"there is no filter {unknown[0]!r}")
+        raise TypeError(f"unknown filter {unknown[0]!r}")
     wanted = {key: one.default for key, one in filters.items()} | thresholds
     for key, threshold in wanted.items():
         if threshold is not None and not math.isfinite(threshold):
-            raise ValueError(f"filter.{key}: {threshold} is no limit; null leaves the rule out")
+            raise ValueError(f"filter.{key}: {threshold} is not a finite number; use null to turn the filter off")
     return tuple(ImageFilterRule(filters[key], value) for key, value in wanted.items() if value is not None)
 
 

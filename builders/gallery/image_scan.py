@@ -35,8 +35,8 @@ from querytruth.sets.kept_work import KeptObject, KeptObjects
 _STAGE = "scan images"
 _ROUNDS = 3  # in each, what was stored and cannot be read is scanned again
 _DIGESTED_AT_ONCE = 1 << 21  # images: each time all parts are read
-_UNREADABLE_REASON = "the image is gone, or cannot be read"
-_DUPLICATE_REASON = "it counts as the same image as another: say in Duplicates that it is not"
+_UNREADABLE_REASON = "the image is missing or cannot be read"
+_DUPLICATE_REASON = "it is grouped with a duplicate: mark the two as different under Duplicates"
 
 
 def kept_scan_folder(work: BucketFolder, jobs: Sequence[ScanPartJob]) -> BucketFolder:
@@ -59,12 +59,12 @@ def scan_in_bucket(jobs: Sequence[ScanPartJob], work: BucketFolder) -> None:
             _STAGE, partial(kept_scan_parts.scan_kept_part, rescan=run.rescan), kept_jobs, items, "images"
         )
         kept |= {one.name for one in found}
-        with translate_write_errors(_STAGE, jobs[0].folder, "then run again: what was read is kept"):
+        with translate_write_errors(_STAGE, jobs[0].folder, "then run again: the images read so far are kept"):
             missing = kept_scan_parts.fetch_scanned_parts(objects, missing, found)
         if not missing:
             remove_superseded(objects, [one for one in stored if one.name not in kept])
             return
-    reason = f"gives back other bytes than it got, for {len(missing)} parts"
+    reason = f"returned different bytes than were stored for {len(missing)} parts"
     raise UserError(_STAGE, folder, reason, "check the service, then run the same command")
 
 
@@ -73,7 +73,7 @@ def remove_superseded(objects: KeptObjects, stored: Sequence[KeptObject]) -> Non
     try:
         objects.remove_superseded(stored)
     except UserError as error:
-        current_run().reporter.log(f"what is superseded stays in the bucket ({error.reason})")
+        current_run().reporter.log(f"superseded files remain in the bucket ({error.reason})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def find_listed_images(root: Path, lists: Sequence[Sequence[str]], places: Seque
     Raises UserError if `root` is no folder.
     """
     if not root.is_dir():
-        raise UserError("scan images", root, "is no folder", "fix `images` in the definition, or leave it out")
+        raise UserError("scan images", root, "is not a folder", "fix `images` in the definition, or remove it")
     nears = [folder_words(place.stem) for place in places]
     folders = [place.absolute().parent.name for place in places]
     if len(set(folders)) > 1:  # train/_annotations.coco.json; a folder of all of them tells nothing apart
@@ -179,7 +179,7 @@ def list_other_images(root: Path, found: Iterable[Path | str], skip: Path) -> li
 
 
 def _is_image(path: Path) -> bool:
-    with translate_read_errors(_STAGE, path, "allow reading it"), path.open("rb") as file:
+    with translate_read_errors(_STAGE, path, "grant read permission"), path.open("rb") as file:
         return sniff_format(file.read(64)) is not None
 
 

@@ -16,9 +16,9 @@ from querytruth.sets.manifest import Manifest, Threshold
 MATCH_NAMES = {  # the kinds of matches, the most certain first
     "bytes": "same bytes",
     "pixels": "same pixels",
-    "person": "the same, a person decided",
+    "person": "marked as the same by a person",
     "views": "looks alike",
-    "embedding": "similar to the embedder",
+    "embedding": "similar by embedding",
 }
 _NAMED = 40  # further members of a group, by name
 _SCORES = {  # what 0 and 1 mean
@@ -176,7 +176,7 @@ def _figures(
         (
             "Duplicate groups",
             selection.group_total,
-            page_parts.translate("%(number)s images left out as twins", number=f"{left_out:,}"),
+            page_parts.translate("%(number)s duplicate images left out", number=f"{left_out:,}"),
         ),
         (
             "Places",

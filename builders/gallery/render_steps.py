@@ -89,7 +89,7 @@ def render_part(
             record_digests(folder, written)
     except OSError as error:
         place = error.filename or folder
-        next_step = "fix that, then run the same command: what was rendered is kept"
+        next_step = "fix that, then run the same command: the images rendered so far are kept"
         raise UserError("render images", place, error.strerror or str(error), next_step) from None
     return failures
 
@@ -124,7 +124,7 @@ def render_in_bucket(
         missing = [number for number in missing if faults[number] is None and paths[number] not in placed]
     if not missing:
         return faults
-    reason = f"gives back other bytes than it got, for {len(missing):,} images"
+    reason = f"returned different bytes than were stored for {len(missing):,} images"
     raise UserError(_STAGE, images.folder, reason, "check the service, then run the same command")
 
 
@@ -238,7 +238,7 @@ def render_every_image(
     rendered, failures, rendered_folder = render_images(images, list(images["path"]), digests, render, folder)
     if len(failures):
         first = failures.iloc[0]
-        reason = f"{first['reason']} ({first['detail']}), one of {len(failures)}"
+        reason = f"{first['reason']} ({first['detail']}), the first of {len(failures)} failures"
         raise UserError("render images", first["item"], reason, "fix or remove the file, then run again")
     return rendered, rendered_folder
 

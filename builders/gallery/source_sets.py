@@ -59,8 +59,8 @@ def is_uncovered(images: pd.DataFrame, options: SelectionOptions, out: Path) -> 
     relevant = qrels.loc[qrels["relevance"] > 0, "image_id"]
     _, uncovered = find_uncovered(images, images["image_id"].isin(relevant.astype("str")).to_numpy())
     if not uncovered.any():
-        reason = "asks about every part of these images" if len(relevant) else "has no judgments"
-        next_step = "remove select.uncovered_by, or name another set"
+        reason = "has queries for every part of these images" if len(relevant) else "has no judgments"
+        next_step = "remove select.uncovered_by, or give another set"
         raise UserError(_STAGE, options.uncovered_by, reason, next_step)
     return uncovered
 

@@ -70,7 +70,7 @@ def list_images(definition: GalleryDefinition, ledger: Ledger) -> tuple[ImageSou
     rejections = rejection_rows(refused["item"], "rejected", refused["reason"], detail=refused["detail"])
     ledger.record_stage("list", "image", len(listing.items) + len(refused), len(listing.items), rejections)
     if not len(listing.items):
-        raise UserError("list images", definition.images, "lists no image", "fix `images` in the definition")
+        raise UserError("list images", definition.images, "contains no images", "fix `images` in the definition")
     return source, listing
 
 
@@ -99,9 +99,9 @@ def filter_images(
     is_overridden = overridden.is_overridden(readable)
     rejections = rejection_rows(frame["item"][~passes].to_numpy(), "rejected", **failures)[~is_overridden[~passes]]
     if large := int((rejections["reason"] == "too_large").sum()):
-        limit = f"{definition.filter.model_dump()['max_side']:,} pixels (filter.max_side; the seed article's is 5,000)"
-        advice = "a greater filter.max_side keeps them, as camera photos of 24 megapixels need (10000)"
-        current_run().reporter.log(f"{large:,} images are left out: a side reaches {limit}; {advice}")
+        limit = f"{definition.filter.model_dump()['max_side']:,} pixels (filter.max_side; 5,000 in the seed article)"
+        advice = "raise filter.max_side to keep them; photos of 24-megapixel cameras need 10000"
+        current_run().reporter.log(f"{large:,} images are left out because a side reaches {limit}; {advice}")
     passes |= is_overridden
     ledger.record_stage("filter", "image", len(readable), int(passes.sum()), rejections)
     return readable[passes]
@@ -156,7 +156,9 @@ def select_images(
     overridden images, which do not count towards that number."""
     rules = definition.select
     if rules.count is not None and rules.count > len(unique):
-        reported = f"select.count asks for {rules.count:,} images, and {len(unique):,} are left: all of them are taken"
+        reported = (
+            f"select.count asks for {rules.count:,} images, but only {len(unique):,} are left: all of them are selected"
+        )
         current_run().reporter.log(reported)
     chosen = overridden.is_overridden(unique)
     others: RowIndices = np.flatnonzero(~chosen)

@@ -45,9 +45,7 @@ _MAX_LISTED = 12  # hosts and reasons listed
 _FETCH_FIELDS = pa.schema([(name, pa.string()) for name in ("url", "reason", "kind", "detail")])
 _SCAN_FIELDS = [SCANNED_IMAGES_SCHEMA.field(name) for name in (*image_collection.FETCHED_IMAGE_COLUMNS[4:], "details")]
 _IMAGE_TABLE_SCHEMA = pa.schema([*_FETCH_FIELDS, *(field.with_nullable(True) for field in _SCAN_FIELDS)])
-_missing_image = partial(
-    FetchedImage, reason="image_missing", kind="final", detail="the index names it, and it is gone"
-)
+_missing_image = partial(FetchedImage, reason="image_missing", kind="final", detail="listed in the index, but missing")
 
 
 @dataclass(slots=True)

@@ -106,13 +106,13 @@ class CollectOptions(definitions.StrictModel, allow_inf_nan=False):
     def _families(cls, value: list[str] | None) -> list[str] | None:
         for licence in value or ():
             if licence_family(licence) != licence:
-                raise ValueError(f"{licence!r} is no family: write {licence_family(licence)!r}")
+                raise ValueError(f"unknown licence family {licence!r}: write {licence_family(licence)!r}")
         return value if value is None else sorted(set(value))
 
     @model_validator(mode="after")
     def _enough(self) -> CollectOptions:
         if self.keep > self.first:
-            raise ValueError(f"keep: {self.keep} of the first {self.first} results cannot be kept")
+            raise ValueError(f"keep ({self.keep}) must not exceed first ({self.first})")
         return self
 
 
@@ -138,7 +138,7 @@ class GeneratedDefinition(definitions.SetDefinition):
     @model_validator(mode="after")
     def _one_language(self) -> GeneratedDefinition:
         if self.objects.prompt is not None and self.topics.prompt[:2] != self.objects.prompt[:2]:
-            raise ValueError("topics.prompt and objects.prompt are of different languages")
+            raise ValueError("topics.prompt and objects.prompt must be in the same language")
         return self
 
     @model_validator(mode="after")

@@ -65,7 +65,7 @@ def parse_wave(line: str) -> list[ReplyRecord]:
     try:
         return [_parse_reply(one) for one in parse_json(line)]
     except (TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError(f"is no wave of replies ({error})") from None
+        raise ValueError(f"is not a valid wave of replies ({error})") from None
 
 
 def record_in_ledger(ledger: Ledger, stage: str, waves: Sequence[Wave]) -> None:
@@ -116,7 +116,7 @@ def _checked(kind: type[ReplyRow] | type[ReplyRecord], record: dict[str, Any]) -
     known = {field.name for field in fields(kind)}
     for name, value in record.items():
         if name not in known or type(value) is not _TYPES.get(name, str):
-            raise ValueError(f"is no wave of replies ({name}: {value!r})")
+            raise ValueError(f"is not a valid wave of replies ({name}: {value!r})")
     return record
 
 
@@ -131,9 +131,9 @@ def read_summary(path: Path, next_step: str) -> Any:
     try:
         summary = parse_json(path.read_bytes())
     except FileNotFoundError:
-        raise UserError("read summary", path, "is not there yet", next_step) from None
+        raise UserError("read summary", path, "does not exist yet", next_step) from None
     except (OSError, ValueError, RecursionError) as error:
         raise UserError("read summary", path, f"cannot be read ({error})", next_step) from None
     if not isinstance(summary, dict):
-        raise UserError("read summary", path, "is no summary", next_step)
+        raise UserError("read summary", path, "is not a valid summary", next_step)
     return summary

@@ -194,8 +194,8 @@ def _open_journal(definition: GeneratedDefinition, stage: str, settings_line: st
         if not journal.lines:
             journal.append(settings_line)
         elif journal.lines[0] != settings_line:
-            reason = "begins with other settings than its name says"
-            raise UserError("keep journal", journal.path, reason, "remove the file: it is made again from kept replies")
+            reason = "begins with settings that do not match its name"
+            raise UserError("keep journal", journal.path, reason, "remove the file: it is rebuilt from stored replies")
         yield journal
 
 
@@ -204,7 +204,7 @@ def _read_stored_waves(path: Path, lines: Sequence[str]) -> Iterator[list[ReplyR
         try:
             yield parse_wave(line)
         except ValueError as error:
-            next_step = "remove the file: it is made again from kept replies"
+            next_step = "remove the file: it is rebuilt from stored replies"
             raise UserError("keep journal", f"{path} line {number}", str(error), next_step) from None
 
 
@@ -240,7 +240,7 @@ def _unanswered(model: ChatModel, questions: Sequence[RoundQuestion], open_: Seq
     detail = f": {first.detail}" if first.detail else ""
     which = f"{len(open_)} of {len(questions)} questions of round {questions[0].round}"
     reason = f"{which} have no reply ({first.reason}{detail})"
-    next_step = "fix that, then run the same command: it goes on after the last whole round"
+    next_step = "fix that, then run the same command: it resumes after the last complete round"
     if current_run().offline:
         next_step = "run without --offline"
     return UserError("ask chat model", model.identity.name, reason, next_step)

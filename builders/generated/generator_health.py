@@ -140,12 +140,12 @@ class HealthMonitor:
         is_enough = len(self._sound) >= MIN_SOUND_ROWS
         if is_enough and share > MAX_HEAD_SHARE:
             finding = f"{share:.0%} of the last {len(self._sound)} rows name {head}"
-            yield HealthWarning("collapse", f"{finding}: the model circles around it")
+            yield HealthWarning("collapse", f"{finding}: the model repeats itself")
         longer, times = self._growth()
         if is_enough and longer >= MIN_GROWTH[self._language] and times >= MIN_GROWTH_RATIO:
             unit = "characters" if self._language == "zh" else "words"
-            finding = f"the last rows are {longer:.1f} {unit} longer than the first ones and people's"
-            yield HealthWarning("drift", f"{finding}: the model piles up words")
+            finding = f"the latest rows are {longer:.1f} {unit} longer than the first rows and than people's rows"
+            yield HealthWarning("drift", f"{finding}: the model adds more and more words")
         new = self._accepted / max(self._rows, 1)
         if self._rows >= MIN_SOUND_ROWS and new < MIN_ACCEPTANCE:
             rejected = Counter(row.reason for row in self._recent if row.reason)
@@ -159,7 +159,7 @@ class HealthMonitor:
             if rounds >= MIN_ROUNDS_FOR_POOR and n < MIN_OBJECTS_PER_ROUND * rounds
         ]
         if poor:
-            yield HealthWarning("poor_topics", f"hardly an object comes of {len(poor)} topics: {', '.join(poor[:5])}")
+            yield HealthWarning("poor_topics", f"{len(poor)} topics yield almost no objects: {', '.join(poor[:5])}")
 
     def _growth(self) -> tuple[float, float]:
         """Return the difference and the ratio of the recent length to the natural length of the topics."""
@@ -251,13 +251,13 @@ def build_run_row(run: dict[str, Any]) -> _TemplateData:
 def _plots(course: Sequence[dict[str, float]], health: _TemplateData, unit: str) -> list[_TemplateData]:
     """Return the curves with points; each has a title, a note, and whether its values are shares."""
     people, named_most = health["length_of_people"], {"warned of": MAX_HEAD_SHARE}
-    sound = page_parts.translate("mean of the last 100 sound rows, in %(unit)s", unit=page_parts.translate(unit))
+    sound = page_parts.translate("mean of the last 100 valid rows, in %(unit)s", unit=page_parts.translate(unit))
     curves: list[tuple[str, str, str, float, dict[str, float], bool]] = [
         ("acceptance", "New rows", "share of the last 100 rows", 1.0, {}, True),
         ("length", "Length", sound,
          1.5 * people or 1.0, {"people's": people} if people else {}, False),
-        ("head", "Most frequent", "share of the last 100 sound rows that name the same", 0.5, named_most, True),
-        ("accepted", "Objects found", "in all, so far", 1.0, {}, False),
+        ("head", "Most frequent", "share of the last 100 valid rows with the same term", 0.5, named_most, True),
+        ("accepted", "Objects found", "total so far", 1.0, {}, False),
     ]  # fmt: skip
     return [
         {"title": title, "note": note, "plot": plot, "is_share": is_share}

@@ -171,10 +171,10 @@ def render_generated_page(
 
 
 def _describe_origin(notes: Mapping[str, Any]) -> str:
-    chosen = "Queries that a chat model thought up and people chose."
-    first = chosen if notes.get("choices_of_people") else "Queries that a chat model thought up."
-    web = "Their right images are the first good ones that an image search found on the web."
-    here = "Their right images are the first good ones that an image search of this machine found."
+    chosen = "Queries that a chat model proposed and people selected."
+    first = chosen if notes.get("choices_of_people") else "Queries that a chat model proposed."
+    web = "Their relevant images are the first suitable ones that an image search found on the web."
+    here = "Their relevant images are the first suitable ones that a local image search found."
     place = web if (notes.get("fetched") or {}).get("hosts") else here
     return f"{page_parts.translate(first)} {page_parts.translate(place)}"
 
@@ -214,7 +214,7 @@ def _query(query: GeneratedQuery, images: set_parts.ImageTiles) -> _TemplateData
 
 def _describe(image: RelevantImage, images: set_parts.ImageTiles) -> str:
     """Return an image and its judgment in one line, for screen readers and tooltips."""
-    also = page_parts.translate(", right for another query, too") if image.is_shared else ""
+    also = page_parts.translate(", also relevant to another query") if image.is_shared else ""
     return f"{images[image.image_id]['name']}, {page_parts.translate(image.evidence or image.judged_by)}{also}"
 
 

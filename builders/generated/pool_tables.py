@@ -216,7 +216,7 @@ def import_review_table(
     hold for all later readings of the same bytes: a build accepts what the stage before it accepted."""
     path = review_table_path(definition, stage)
     if not path.exists():
-        raise UserError(review_csv.REVIEW_CSV_STAGE, path, "is not there yet", next_step)
+        raise UserError(review_csv.REVIEW_CSV_STAGE, path, "does not exist yet", next_step)
     effective_options = _effective_options(definition, stage, table_options)
     filled = review_csv.read_review_csv(path, effective_options.encoding)
     export_and_decisions = _import_decisions(definition, stage, filled, path, effective_options.allow)
@@ -237,9 +237,12 @@ def _import_decisions(
 ) -> tuple[review_tables.ReviewExport, list[QueryDecision]]:
     export = read_exported_table(generation_folder(definition), stage, filled_table)
     if export is None:
-        reason = f"is the export {filled_table.export_id} of {filled_table.set_name}, which this stage did not hand out"
+        reason = f"is the export {filled_table.export_id} of {filled_table.set_name}, which this stage did not write"
         raise UserError(
-            review_csv.REVIEW_CSV_STAGE, path, reason, f"give the {stage} of {definition.name}, or move it away"
+            review_csv.REVIEW_CSV_STAGE,
+            path,
+            reason,
+            f"give the table of {stage} of {definition.name}, or move this file away",
         )
     reading = review_tables.read_filled_table(export, filled_table.rows, allow)
     if reading.problems:
@@ -256,14 +259,14 @@ def _effective_options(
     path, note = review_table_path(definition, stage), _allowed_file(definition, stage)
     if table_options.is_lenient or not path.is_file() or not note.exists():
         return table_options
-    stored_options = generation_journal.read_summary(note, f"remove it, and say again what {path.name} may lack")
+    stored_options = generation_journal.read_summary(note, f"remove it, and repeat the --allow options for {path.name}")
     if stored_options["sha256"] != file_sha256(path)[0]:
         return table_options
     allow = review_tables.ImportTolerances(**dict.fromkeys(stored_options["allow"], True))
     as_before = ReviewTableOptions(allow, stored_options["encoding"])
     options = [f"--allow-{name}" for name in as_before.allowed]
     options += [f"--encoding {as_before.encoding}"] if as_before.encoding else []
-    current_run().reporter.log(f"{path} is read as before: {' '.join(options)}")
+    current_run().reporter.log(f"{path} is read with the same options as before: {' '.join(options)}")
     return as_before
 
 
@@ -272,7 +275,7 @@ def _allowed_file(definition: GeneratedDefinition, stage: str) -> Path:
 
 
 def _write(export: review_tables.ReviewExport, path: Path) -> None:
-    with translate_write_errors("hand out review CSV", path):
+    with translate_write_errors("write review CSV", path):
         review_csv.write_review_csv(export, path)
 
 
@@ -280,5 +283,5 @@ def _rejected_table_error(path: Path, reading: review_tables.ReviewImportResult)
     for problem in reading.problems[:_SHOWN_PROBLEMS]:
         current_run().reporter.log(f"{path} {problem}")
     count = len(reading.problems)
-    reason = f"{count} problems, the first: {reading.problems[0]}; no decision was taken"
+    reason = f"{count} problems, the first: {reading.problems[0]}; no decisions were imported"
     return UserError(review_csv.REVIEW_CSV_STAGE, path, reason, review_tables.suggest_tolerances(reading.problems))

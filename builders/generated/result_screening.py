@@ -31,12 +31,12 @@ LEAST_QUERIES, LEAST_TOPICS = 4, 3  # that a placeholder answers: a few queries 
 LEAST_SHARE = 0.2  # of all queries; of large collections:
 LEAST_SHARE_OF_MANY, LEAST_SHARE_OF_TOPICS = 0.05, 0.5
 MEDIANS, OUTLIER = 4, 10  # times the median image's queries, and times those of the 95th of a hundred
-_NOT_CHOSEN = "nobody accepted that query in the table of the objects"
-_NOT_FOUND = "no query that is searched for has it among its first results"
-_STILL_PENDING = "some of its images may come yet: run the same command again"
+_NOT_CHOSEN = "nobody accepted that query in the table of objects"
+_NOT_FOUND = "it is not among the first results of any query that is searched for"
+_STILL_PENDING = "some of its images may still arrive: run the same command again"
 _STILL_REJECTED = {
-    "too_few_images": "no good image was found for it",
-    "not_needed": "the images before it were enough (collect.keep)",
+    "too_few_images": "no suitable image was found for it",
+    "not_needed": "enough images ranked before it (collect.keep)",
     "query_dropped": "its query was rejected",
     "repeated_url": "its query has the same URL at a better rank",
     "near_duplicate": "its query has another result that shows the same image",
@@ -60,10 +60,10 @@ class CollectionRules:
 
     def __post_init__(self) -> None:
         if not 1 <= self.keep <= self.first:
-            raise ValueError(f"keep: {self.keep} of the first {self.first} results cannot be kept")
+            raise ValueError(f"keep ({self.keep}) must not exceed first ({self.first})")
         for name in ("same_url", "same_image"):
             if getattr(self, name) not in REUSE_POLICIES:
-                raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(REUSE_POLICIES)}")
+                raise ValueError(f"{name}: {getattr(self, name)!r} is not one of {', '.join(REUSE_POLICIES)}")
 
 
 def screen_results(

@@ -97,7 +97,7 @@ def run_objects_stage(
     )
     under_two_topics = [f"{row.text} ({row.topic})" for row in pools.duplicate_rows]
     if under_two_topics:
-        line = f"{len(under_two_topics)} objects stand under an earlier topic, too, and stay there: "
+        line = f"{len(under_two_topics)} objects already belong to an earlier topic and stay there: "
         current_run().reporter.log(line + ", ".join(under_two_topics[:5]))
     origin, command = {**provenance.as_dict(), "under_two_topics": under_two_topics}, f"querytruth collect {source}"
     stop_counts = count_stop_reasons(pools, rounds, definition)
@@ -114,8 +114,8 @@ def load_chosen_topics(
     )
     chosen = pool_tables.select_topics(export, decisions)
     if not chosen:
-        reason = "keeps no topic with an object"
-        raise UserError(CHOICE_STAGE, definition.name, reason, "keep some in the column decision")
+        reason = "has no accepted topic with objects"
+        raise UserError(CHOICE_STAGE, definition.name, reason, "keep some rows in the column decision")
     return chosen
 
 
@@ -136,7 +136,7 @@ def load_chosen_objects(
         dropped = {decision.query_id: decision.text for decision in decisions if decision.decision == "drop"}
         merged_count = len(export.rows) - len(dropped) - len(chosen)  # edits that give the same query
         reasons = ["dropped_by_person"] * len(dropped) + ["repeated"] * merged_count
-        texts = list(dropped.values()) + ["edited to the same as another"] * merged_count
+        texts = list(dropped.values()) + ["edited to the same text as another"] * merged_count
         rejections = rejection_rows(texts, "rejected", reasons)
         ledger.record_stage("choice", "object", len(export.rows), len(chosen), rejections)
     return chosen
@@ -177,7 +177,7 @@ def record_stage(definition: GeneratedDefinition, stage: str, source: str, ledge
     )
 
 
-@step("hand out for review")
+@step("export for review")
 def _finish_stage(
     stage: str,
     definition: GeneratedDefinition,
@@ -220,7 +220,7 @@ def _write_health_page(definition: GeneratedDefinition, stage: str, page: Path) 
     runs = list_finished_runs(definition, stage)
     with pages_in(definition.page_language):
         html = render_health_page(definition.name, next(run for run in runs if run["is_current"]), runs)
-    write_page(page, html, "fix that, and run again")
+    write_page(page, html, "fix that, then run again")
     return page
 
 

@@ -29,7 +29,9 @@ def compare_strategies(
     `build_run_row`, with `questions`, `drift` and `stops`) and the page with the plots. Raises UserError where a run
     cannot go on."""
     if questions < LEAST_QUESTIONS:
-        raise UserError("compare strategies", questions, "questions show no course", f"give {LEAST_QUESTIONS} or more")
+        raise UserError(
+            "compare strategies", questions, "questions are too few to show a trend", f"use at least {LEAST_QUESTIONS}"
+        )
     runs, rows = [], []
     for strategy in STRATEGIES:
         run, row = _run_strategy(_budgeted(definition, strategy, questions), source, questions)
@@ -37,7 +39,7 @@ def compare_strategies(
         rows.append(row)
     page = definition.out / definition.name / "review" / "strategies.html"
     page.parent.mkdir(parents=True, exist_ok=True)
-    write_page(page, render_strategies_page(definition.name, questions, runs, rows), "fix that, and run again")
+    write_page(page, render_strategies_page(definition.name, questions, runs, rows), "fix that, then run again")
     return rows, page
 
 

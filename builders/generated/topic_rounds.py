@@ -128,7 +128,7 @@ def read_topic_samples(path: Path) -> tuple[dict[str, list[str]], str]:
             data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
             raise UserError(
-                _SAMPLES_STAGE, path, "has more than a megabyte", "give a few topics with a few objects each"
+                _SAMPLES_STAGE, path, "is larger than one megabyte", "give a few topics with a few objects each"
             )
         return parse_topic_samples(data.decode("utf-8-sig"), path), hashlib.sha256(data).hexdigest()
 
@@ -141,16 +141,18 @@ def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
         mark = getattr(error, "problem_mark", None)
         where = f"{source} line {mark.line + 1}" if mark else source
         raise UserError(
-            _SAMPLES_STAGE, where, f"is no YAML ({getattr(error, 'problem', error)})", "fix the line"
+            _SAMPLES_STAGE, where, f"is not valid YAML ({getattr(error, 'problem', error)})", "fix the line"
         ) from None
     if not isinstance(data, dict) or not data:
-        raise UserError(_SAMPLES_STAGE, source, "holds no topics", "write lines such as “食物: [饺子, 汉堡]”")
+        raise UserError(_SAMPLES_STAGE, source, "contains no topics", "write lines such as “食物: [饺子, 汉堡]”")
     for topic, objects in data.items():
         if not isinstance(topic, str) or not isinstance(objects, list) or not objects:
-            raise UserError(_SAMPLES_STAGE, f"{source}: {topic}", "is no topic with a list of objects", "fix that line")
+            raise UserError(
+                _SAMPLES_STAGE, f"{source}: {topic}", "is not a topic with a list of objects", "fix that line"
+            )
         for text in objects:
             if not isinstance(text, str) or not text.strip():
-                raise UserError(_SAMPLES_STAGE, f"{source}: {topic}", f"{text!r} is no text", "put it in quotes")
+                raise UserError(_SAMPLES_STAGE, f"{source}: {topic}", f"{text!r} is not text", "put it in quotes")
     return {topic.strip(): [text.strip() for text in objects] for topic, objects in data.items()}
 
 
@@ -192,5 +194,5 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [key.value for key, _ in node.value]
         if twice := next((key for key in keys if keys.count(key) > 1), None):
-            raise yaml.constructor.ConstructorError(None, None, f"{twice} stands twice", node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, f"{twice} occurs twice", node.start_mark)
         return super().construct_mapping(node, deep)

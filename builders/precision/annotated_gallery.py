@@ -322,8 +322,11 @@ def _refuse_ids_of_another_type(file: AnnotationFile) -> None:
         if named.astype("str").isin(known.astype("str")).all():
             first_known, first_named = known.head(1).tolist()[0], named.head(1).tolist()[0]
             one, other = ("text", "number") if isinstance(first_known, str) else ("number", "text")
-            reason = f"has {first_known!r} ({one}) among the ids of {place}, its annotations {first_named!r} ({other})"
-            raise UserError("read annotations", file.name, reason, "write both as numbers, or both as texts")
+            reason = (
+                f"has {first_known!r} ({one}) among the ids of {place}, but its annotations have "
+                f"{first_named!r} ({other})"
+            )
+            raise UserError("read annotations", file.name, reason, "write both as numbers, or both as text")
 
 
 def find_id_positions(values: Any, known_ids: Any) -> Ints:

@@ -55,7 +55,7 @@ def read_annotations(
     with without_garbage_collection(), JsonObjectReader(path, progress) as records:
         for key in records.keys():  # noqa: SIM118 - a generator, no mapping
             if key in seen and key in _KEYS:
-                raise UserError("read annotations", name, f"has {key!r} twice", "keep one of them in the file")
+                raise UserError("read annotations", name, f"has the key {key!r} twice", "keep one of them in the file")
             seen.add(key)
             if key == "annotations":
                 decoder = msgspec.json.Decoder(list[annotation_records.CocoAnnotation])
@@ -73,7 +73,7 @@ def read_annotations(
         digest = records.sha256
     if missing := [key for key in _KEYS[:3] if key not in seen]:
         has = ", ".join(repr(key) for key in sorted(seen)[:8]) or "nothing"
-        reason = f"has no {missing[0]!r} (it has {has})"
+        reason = f"has no key {missing[0]!r} (its keys: {has})"
         raise UserError("read annotations", name, reason, OTHER_FORM)
     image_table = images.table(_licence_names(other_values["licenses"]))
     _check_records(name, boxes.rejections, boxes.entered)
@@ -99,7 +99,7 @@ def read_results(path: Path, progress: Callable[[int], None] = lambda _bytes: No
     as in `read_annotations`. Raises UserError where the file is no such list."""
     name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     collector, decoder = _DetectionCollector(name), msgspec.json.Decoder(list[annotation_records.CocoDetection])
-    form = "give a results file in COCO form: a list of image_id, category_id, bbox, score"
+    form = "give a results file in COCO format: a list of image_id, category_id, bbox, score"
     with without_garbage_collection(), JsonObjectReader(path, progress, "read detections", form) as records:
         for batch in records.items(decoder, (*annotation_records.ANNOTATION_KEYS, "score")):
             collector.add(*batch)
@@ -285,7 +285,7 @@ def _category_table(file: str, categories: Any, with_boxes: set[int | str]) -> p
     used twice."""
     stage, fix = "read annotations", "fix the categories of the file"
     if not isinstance(categories, list) or not categories:
-        raise UserError(stage, f"{file}#categories", "is no list of categories", fix)
+        raise UserError(stage, f"{file}#categories", "is not a list of categories", fix)
     rows: dict[int | str, tuple[str, str]] = {}
     for number, entry in enumerate(categories):
         item = f"{file}#categories[{number}]"
@@ -294,7 +294,7 @@ def _category_table(file: str, categories: Any, with_boxes: set[int | str]) -> p
         if key is None or not annotation_records.is_utf8_text(name) or not name.strip():
             raise UserError(stage, item, f"has no id or no name: {annotation_records.abbreviate_record(entry)}", fix)
         if key in rows:
-            raise UserError(stage, item, f"uses the id {key} of {rows[key][0]!r} again", fix)
+            raise UserError(stage, item, f"uses the id {key}, which already belongs to {rows[key][0]!r}", fix)
         group = entry.get("supercategory")
         rows[key] = (name.strip(), group.strip() if annotation_records.is_utf8_text(group) else "")
     groups: dict[str, str] = {}

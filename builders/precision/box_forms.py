@@ -75,9 +75,12 @@ def _choose(stage: str, item: str, boxes: pd.DataFrame, fits: dict[str, tuple[Bo
     rows: Ints = np.flatnonzero(is_out if is_out.any() else np.ones(len(is_out), dtype=bool))[:3]
     few = zip(boxes["image"].iloc[rows], boxes[_SIDES].iloc[rows].to_numpy(), strict=True)
     shown = "; ".join(f"image {image}: {', '.join(f'{side:g}' for side in sides)}" for image, sides in few)
-    reason = f"{is_out.sum():,} of {len(is_out):,} boxes end outside their image as x, y, width, height ({shown})"
-    reason += ", and their `area` is another" if has_other_area else ""
-    next_step = f"clip them, or accept it: tables.bad_rows: {np.ceil(100 * is_out.mean()) / 100:g}"
+    reason = (
+        f"{is_out.sum():,} of {len(is_out):,} boxes extend outside their image when read as x, y, width, height "
+        f"({shown})"
+    )
+    reason += ", and their `area` does not match" if has_other_area else ""
+    next_step = f"clip them, or accept them with tables.bad_rows: {np.ceil(100 * is_out.mean()) / 100:g}"
     if (best != "xywh" and counts[best] > counts["xywh"]) or has_other_area:
-        next_step = f"as {best} {counts[best]:,} fit: say tables.boxes: {best}"
+        next_step = f"{counts[best]:,} fit when read as {best}: set tables.boxes: {best}"
     raise UserError(stage, item, reason, next_step)

@@ -91,7 +91,9 @@ def _check_declared_pairs(
     rows: pd.DataFrame, position: dict[str, int], tree: TagTree, source: str
 ) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     if missing := [column for column in COMPATIBILITY_COLUMNS if column not in rows.columns]:
-        raise _map_error(source, f"has no column {missing[0]!r}", f"its columns are {', '.join(COMPATIBILITY_COLUMNS)}")
+        raise _map_error(
+            source, f"has no column {missing[0]!r}", f"the file needs the columns {', '.join(COMPATIBILITY_COLUMNS)}"
+        )
     relation_by_pair: dict[tuple[int, int], str] = {}
     for number, row in enumerate(rows.itertuples(index=False), start=2):
         item = f"{source} row {number}"
@@ -110,7 +112,7 @@ def _check_declared_pairs(
             both_ways = row.relation == "asymmetric" and relation_by_pair.get((other, one)) == "asymmetric"
             reason = "is declared both ways" if both_ways else "is declared twice"
             pair_text = f"{row.label!r} accepts {row.accepts!r}"
-            raise _map_error(item, f"{pair_text} {reason}", "keep one row, symmetric if both ways are meant")
+            raise _map_error(item, f"{pair_text} {reason}", "keep one row; use symmetric if both directions are meant")
         relation_by_pair[one, other] = str(row.relation)
     return tuple({pair for pair, kind in relation_by_pair.items() if kind == relation} for relation in RELATIONS)  # type: ignore[return-value]
 
@@ -140,7 +142,7 @@ def _reject_cycles(downward: set[tuple[int, int]], group: list[int], tree: TagTr
         names = [tree.concepts[code].key for code in edges[one, other]]
         raise _map_error(
             source,
-            f"runs in a circle: {names[0]!r} accepts {names[1]!r}, which accepts {names[0]!r} in turn",
+            f"forms a cycle: {names[0]!r} accepts {names[1]!r}, which accepts {names[0]!r} in turn",
             "delete one of the rows, or make the labels symmetric",
         ) from None
 

@@ -100,7 +100,7 @@ class FamilyRuleOptions(definitions.StrictModel):
     @model_validator(mode="after")
     def _leave_a_gap(self) -> "FamilyRuleOptions":
         if self.small >= self.large:
-            raise ValueError("small must be less than large: sizes between the two are in no class")
+            raise ValueError("small must be less than large: sizes between the two belong to neither class")
         return self
 
 
@@ -172,7 +172,7 @@ class PrecisionDefinition(definitions.SetDefinition):
     @model_validator(mode="after")
     def _require_one_annotation_file(self) -> "PrecisionDefinition":
         if self.detections is not None and len(self.annotations) > 1:
-            raise ValueError("detections need a single annotation file: the ids in the results are those of that file")
+            raise ValueError("detections need a single annotation file: the results refer to its ids")
         return self
 
     @model_validator(mode="before")
@@ -187,32 +187,34 @@ class PrecisionDefinition(definitions.SetDefinition):
     def _keep_to_what_tags_say(self) -> "PrecisionDefinition":
         if not self.has_tags:
             if self.tags is not None:
-                raise ValueError("tags: the annotations are no tags of whole images (.csv, .tsv, .jsonl): delete it")
+                raise ValueError(
+                    "tags has no effect: the annotations are not tags of whole images (.csv, .tsv, .jsonl); remove it"
+                )
             return self
         if self.proposes_tags and (self.detections is not None or len(self.annotations) > 1):
-            raise ValueError("tags.propose_from is of a single file of tags, without detections")
+            raise ValueError("tags.propose_from needs a single file of tags and no detections")
         if self.images is None:
             raise ValueError("tags of whole images need the folder of the images: set images")
         if {*self.families} - {"people"} or self.exhaustive == "by_image":
             raise ValueError(
-                "families but people, and exhaustive: by_image, need boxes, and tags of whole images have none: delete "
-                "them"
+                "families other than people and exhaustive: by_image need boxes, but tags of whole images have none: "
+                "remove them"
             )
         if not self.boxes.crowd:
-            raise ValueError("boxes.crowd: false leaves out tags of whole images: set it to true")
+            raise ValueError("boxes.crowd: false excludes tags of whole images: set it to true")
         return self
 
     @model_validator(mode="after")
     def _require_exhaustive_annotations(self) -> "PrecisionDefinition":
         if self.exhaustive_attributes and "attribute" not in self.families:
-            raise ValueError("exhaustive_attributes is read by the family attribute alone: add it to families")
+            raise ValueError("exhaustive_attributes affects only the family attribute: add it to families")
         if self.exhaustive_attributes and not self.exhaustive:
-            raise ValueError("exhaustive_attributes speaks of all objects of a label: set exhaustive, too")
+            raise ValueError("exhaustive_attributes covers all objects of a label: set exhaustive, too")
         if self.needs_all_objects and not self.exhaustive:
             raise ValueError(
-                "families need annotations that mark each object of each label: where no box means no object (COCO, "
-                "VOC), set exhaustive: true; where images list their labels (LVIS), exhaustive: by_image; otherwise "
-                "delete families, but for attribute"
+                "families need annotations that mark every object of every label: if no box means no object (COCO, "
+                "VOC), set exhaustive: true; if images list their labels (LVIS), set exhaustive: by_image; otherwise "
+                "remove all families except attribute"
             )
         return self
 
@@ -226,14 +228,14 @@ class PrecisionDefinition(definitions.SetDefinition):
     def _phrasings_are_wanted(self) -> "PrecisionDefinition":
         if self.has_phrasings:
             if not self.styles:
-                raise ValueError("texts: llm words other queries anew: add word or sentence")
+                raise ValueError("texts: llm rephrases other queries: add word or sentence")
             definitions.check_prompt_files(
                 self.prompt_files, [f"{one}/{name}" for one in LANGUAGES for name in PHRASING_PROMPTS]
             )
             return self
         keys = ("phrasings", "prompt_files", *([] if self.judge else ["replies", "budget"]))
         if unused := [name for name in keys if getattr(self, name)]:
-            raise ValueError(f"{unused[0]} is read where a chat model words queries: add llm to texts")
+            raise ValueError(f"{unused[0]} has an effect only if a chat model phrases queries: add llm to texts")
         return self
 
     @model_validator(mode="after")
@@ -241,8 +243,8 @@ class PrecisionDefinition(definitions.SetDefinition):
         has_proposals = self.detections is not None or self.proposes_tags
         if self.judge is not None and not (has_proposals and self.images is not None and self.render is not None):
             raise ValueError(
-                "a judge sees what detections or tags.propose_from propose, on rendered images: set detections, images "
-                "and render"
+                "a judge reviews what detections or tags.propose_from propose, on rendered images: set detections, "
+                "images and render"
             )
         return self
 

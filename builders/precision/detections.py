@@ -105,7 +105,7 @@ def _refuse_unreadable(file: DetectionFile) -> None:
     if file.entered and not len(file.boxes):
         reasons = ", ".join(sorted(file.rejected["reason"].unique())).replace("_", " ")
         next_step = "give each detection image_id, category_id, bbox and a score from 0 to 1"
-        raise UserError("read detections", file.name, f"holds none that can be read ({reasons})", next_step)
+        raise UserError("read detections", file.name, f"contains no readable detections ({reasons})", next_step)
 
 
 def _below_score(file: DetectionFile, low: Any, at_least: float) -> pd.DataFrame:
@@ -241,8 +241,8 @@ def check_detections(found: DetectionFile, annotated: annotated_gallery.Annotati
         if (positions < 0).all():
             column = boxes[what.removesuffix("_id")].drop_duplicates()
             theirs, ours = (", ".join(repr(one) for one in ones[:3].tolist()) for ones in (column, known))
-            reason = f"has no {what} of the annotations: {theirs} …; {annotated.name} has {ours} …"
-            raise UserError(_STAGE, found.name, reason, f"write {what} as the annotations do, or leave the file out")
+            reason = f"has no {what} in common with the annotations: it has {theirs} …; {annotated.name} has {ours} …"
+            raise UserError(_STAGE, found.name, reason, f"use the same {what} as the annotations, or remove the file")
     sure = np.flatnonzero(boxes["score"].to_numpy() >= at_least)
     sure = sure[:: max(1, len(sure) // _SAMPLE)]
     _check_agreement(found, annotated, boxes.iloc[sure], image[sure])
@@ -270,12 +270,12 @@ def _check_agreement(
         as_given = agreed.pop("as they are")
         best = max(agreed, key=lambda how: agreed[how].sum(), default=None)
         if best is not None and agreed[best].sum() >= as_given.sum() + _BETTER_BY * len(boxes):
-            fix = f"write category_id as the annotations do: {best}"
+            fix = f"use the category_id of the annotations: {best}"
             _refuse(
                 found, "labels", as_given, int(agreed[best].sum()), len(boxes), boxes, pairs, truth, names, labels, fix
             )
         if as_given.sum() < _UNLIKE * placed:
-            fix = "write category_id and image_id as the annotations do, or leave the file out"
+            fix = "use the category_id and image_id of the annotations, or remove the file"
             _refuse(found, "labels", as_given, None, placed, boxes, pairs, truth, names, labels, fix)
     _check_image_numbers(found, annotated, boxes, image, at, placed)
 
@@ -290,7 +290,9 @@ def _numberings(category: Any, labels: pd.Series) -> list[tuple[str, Any]]:
     for first, order in ((0, listed), (1, listed), (0, np.sort(listed)), (1, np.sort(listed))):
         place = category.astype(np.int64) - first
         is_in = (place >= 0) & (place < len(order))
-        out.append((f"theirs count the categories from {first}", np.where(is_in, order[place * is_in], -(1 << 40))))
+        out.append(
+            (f"the results count the categories from {first}", np.where(is_in, order[place * is_in], -(1 << 40)))
+        )
     return out
 
 
@@ -326,9 +328,11 @@ def _refuse(
     for one, other in pairs.drop_duplicates("found").itertuples(index=False):
         if not agreed[one] and len(shown) < 3:
             category, image = boxes["category"].iloc[one], boxes["image"].iloc[one]
-            shown.append(f"image {image}: category_id {category} is {given[one]}, annotated is {truth[other]}")
-    than = "" if better is None else f", with another numbering {better:,}"
-    reason = f"its {what} agree with the annotated boxes at the same place for {int(agreed.sum()):,} of {of:,}{than}"
+            shown.append(f"image {image}: category_id {category} is {given[one]}, but annotated as {truth[other]}")
+    than = "" if better is None else f", with another numbering for {better:,}"
+    reason = (
+        f"its {what} agree with the annotated boxes at the same place for only {int(agreed.sum()):,} of {of:,}{than}"
+    )
     raise UserError(_STAGE, found.name, f"{reason} ({'; '.join(shown)})", fix)
 
 
@@ -357,7 +361,10 @@ def _check_image_numbers(
         other = count(annotated_gallery.find_id_positions(boxes["image"].to_numpy().astype(np.int64) + step, ids))
         if other >= max(_FEWEST, as_given + 2 * _BETTER_BY * len(boxes)):
             some = ", ".join(f"{one} for {one + step}" for one in boxes["image"].drop_duplicates()[:3].tolist())
-            reason = f"its boxes fit those of the images {step:+d}: {other:,}, their own: {as_given:,} ({some})"
+            reason = (
+                f"its boxes match those of the images {step:+d}: {other:,} boxes, but only {as_given:,} match "
+                f"those of their own image ({some})"
+            )
             raise UserError(_STAGE, found.name, reason, f"add {step:+d} to each image_id")
 
 

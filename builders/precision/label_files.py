@@ -78,7 +78,7 @@ def read_label_csv(path: Path) -> tuple[pd.DataFrame, Input]:
     header = read_columns(path, _STAGE)
     rows = [list(row.values()) for _, row in iterate_rows(path, header, stage=_STAGE)]
     if not header:
-        raise UserError(_STAGE, path, "is empty", "give it a line of column names")
+        raise UserError(_STAGE, path, "is empty", "add a header row with the column names")
     frame = pd.DataFrame(rows, columns=pd.Index(header, dtype="str"), dtype="str")
     frame = frame.map(text_formats.unescape_formula)
     # Official names may contain blanks at their ends; all other cells are written by hand.
@@ -147,15 +147,15 @@ def refuse_label_lists(path: Path) -> None:
     """Raise UserError for a file whose images list labels: all others are unknown there, so that it is not exhaustive.
     Reads until the first such key."""
     if key := _find_key(path):
-        reason = f"lists by image which labels are annotated whole ({key}), so that not each object has a box"
+        reason = f"lists per image which labels are fully annotated ({key}), so some objects have no box"
         raise UserError("families", path, reason, "set exhaustive: by_image")
 
 
 def require_label_lists(path: Path) -> None:
     """Raise UserError for a file whose images list no labels."""
     if not _find_key(path):
-        reason = f"has no lists of labels by image ({_NEGATIVE}, {_PARTIAL})"
-        raise UserError("families", path, reason, "set exhaustive: true if each object of each label has a box")
+        reason = f"has no lists of labels per image ({_NEGATIVE}, {_PARTIAL})"
+        raise UserError("families", path, reason, "set exhaustive: true if every object of every label has a box")
 
 
 def _find_key(path: Path) -> str:

@@ -103,7 +103,9 @@ def check_names_in_language(tree: tag_tree.TagTree, language: str) -> None:
     if not others:
         return
     named = {"zh": "Chinese", "en": "English"}[language]
-    reason = f"is no {named} name, like {len(others):,} of the {len(tree.concepts):,} names in the annotations"
+    reason = (
+        f"is not a {named} name; this applies to {len(others):,} of the {len(tree.concepts):,} names in the annotations"
+    )
     if shipped := label_files.find_fitting_table(label.key for label in tree.labels):
         next_step = f"set labels: {shipped}, which has {named} names for all of them"
     else:
@@ -139,8 +141,10 @@ def read_box_attributes(
     if not attributes.names:
         reason = "no annotation has attributes (a list of names, or an object of names with true, false or a text)"
         if rejected:
-            reason = f"only bookkeeping, numbers and excluded attributes: {', '.join(one.item for one in rejected[:5])}"
-        next_step = "take attribute out of families, name some in attributes, or give annotations with attributes"
+            reason = (
+                f"has only bookkeeping, numbers and excluded attributes: {', '.join(one.item for one in rejected[:5])}"
+            )
+        next_step = "remove attribute from families, name some in attributes, or give annotations with attributes"
         raise UserError("read attributes", ", ".join(file.name for file in files), reason, next_step)
     return attributes
 
@@ -148,7 +152,7 @@ def read_box_attributes(
 def _require_unchanged(files: Sequence[AnnotationFile], by_digest: Mapping[str, Any]) -> None:
     for file in files:
         if file.sha256 not in by_digest:
-            raise UserError("read annotations", file.name, "has changed while it was read", "start the build again")
+            raise UserError("read annotations", file.name, "changed while it was being read", "start the build again")
 
 
 def check_label_lists(paths: Sequence[Path], exhaustive: bool | str) -> None:
@@ -219,7 +223,7 @@ def fit_results(
         named = name_images_by_id(one, file)
         if named is not one:
             log = current_run().reporter.log
-            log(f"{one.name}: none of the image_ids is one of {file.name}; they are read as file names")
+            log(f"{one.name}: none of its image_ids occurs in {file.name}; they are read as file names")
         fitted, form = fit_boxes("read detections", named.name, named.boxes, file.images)
         current_run().reporter.log(f"{named.name}: boxes read as {form or 'xywh'}")
         boxes = turn_boxes(fitted, file.images["id"].to_numpy(), rows, frames)

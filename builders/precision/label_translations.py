@@ -119,13 +119,11 @@ def accept_translations(labels: pd.DataFrame, reviewed: pd.DataFrame) -> tuple[p
     of another table, and for an accepted name that two labels would have."""
     if missing := [column for column in ("name", "language", "proposal", "verdict") if column not in reviewed]:
         raise _table_error(
-            missing[0], "is a column that the file lacks", "give the file of querytruth labels translate"
+            missing[0], "is missing: the file needs this column", "give the file that querytruth labels translate wrote"
         )
     languages = sorted(set(reviewed["language"]))
     if len(languages) != 1 or languages[0] not in LANGUAGES:
-        raise _table_error(
-            "language", f"is {languages} in the file", f"write one of {', '.join(LANGUAGES)} in all rows"
-        )
+        raise _table_error("language", f"has the values {languages}", f"use one of {', '.join(LANGUAGES)} in all rows")
     language = languages[0]
     table = labels.reindex(columns=LABEL_COLUMNS, fill_value="").fillna("").astype("str")
     place = {name.strip(): number for number, name in enumerate(table["name"])}
@@ -133,9 +131,9 @@ def accept_translations(labels: pd.DataFrame, reviewed: pd.DataFrame) -> tuple[p
     for row in reviewed.fillna("").to_dict("records"):
         name, verdict = str(row["name"]).strip(), str(row["verdict"]).strip().casefold()
         if name not in place:
-            raise _table_error(name, "is no label of the table", "give the table that was translated")
+            raise _table_error(name, "is not a label of the table", "give the table that was translated")
         if verdict not in (ACCEPT, REJECT, ""):
-            raise _table_error(name, f"has the verdict {verdict!r}", f"write {ACCEPT}, {REJECT} or nothing")
+            raise _table_error(name, f"has the verdict {verdict!r}", f"write {ACCEPT} or {REJECT}, or leave it empty")
         undecided += not verdict
         if verdict == ACCEPT:
             _fill_in(table, place[name], row, language)
@@ -146,7 +144,9 @@ def accept_translations(labels: pd.DataFrame, reviewed: pd.DataFrame) -> tuple[p
 def _fill_in(table: pd.DataFrame, row: int, values: Mapping[str, object], language: str) -> None:
     word = join_spellings(str(values["proposal"]))
     if not word:
-        raise _table_error(str(values["name"]), "is accepted without a name", "write one into proposal, or reject it")
+        raise _table_error(
+            str(values["name"]), "is accepted but has no name", "write a name into proposal, or reject it"
+        )
     table.loc[row, language] = word
     if language == "en":
         for column in ("plural", "article"):
@@ -157,8 +157,8 @@ def _check_unique(table: pd.DataFrame, language: str) -> None:
     owner: dict[str, str] = {}
     for name, word in zip(table["name"], table[language], strict=True):
         if word and (first := owner.setdefault(join_spellings(word).casefold(), name)) != name:
-            reason = f"and {name!r} would both be {word!r} in {language}"
-            raise _table_error(first, reason, "two queries cannot be the same: edit one proposal, or reject it")
+            reason = f"would have the same name as {name!r}: {word!r} in {language}"
+            raise _table_error(first, reason, "edit one proposal, or reject it: two queries cannot be the same")
 
 
 def other_language(language: str) -> str:
@@ -187,7 +187,12 @@ def translate_labels(
     Raises UserError."""
     table, parents, neighbours = read_labels(labels, other_language(language))
     if to.exists():
-        raise UserError(TRANSLATE_STAGE, to, "exists, with what people decided", "give --to another name, or move it")
+        raise UserError(
+            TRANSLATE_STAGE,
+            to,
+            "already exists and contains people's decisions",
+            "give --to another name, or move the file",
+        )
     sources = table[other_language(language)].where(table[other_language(language)] != "", table["name"]).tolist()
     session, model = (
         ChatSession(open_reply_store(to.with_suffix(".replies.sqlite"))),
@@ -272,7 +277,9 @@ def read_labels(labels: str, language: str) -> tuple[pd.DataFrame, list[str], li
         return table, categories["supercategory"].astype("str").tolist(), find_neighbours(file.boxes, categories)
     table, _ = read_label_csv(path if path.suffix == ".csv" else find_table_folder(labels) / "labels.csv")
     if "name" not in table:
-        raise UserError(TRANSLATE_STAGE, labels, "has no column name", "name the column of the labels' names so")
+        raise UserError(
+            TRANSLATE_STAGE, labels, "has no column `name`", "rename the column of the label names to `name`"
+        )
     table = table.reindex(columns=LABEL_COLUMNS, fill_value="")
     return table, table["parent"].tolist(), [[] for _ in range(len(table))]
 

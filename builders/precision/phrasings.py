@@ -22,12 +22,12 @@ from querytruth.sets.query_texts import join_spellings, list_meanings, simplify_
 STYLE = "llm"
 MAX_PHRASING_LENGTH = {"zh": 40, "en": 25}  # characters, words: a query of three labels has some 15 and 12
 PHRASING_REJECTION_REASONS = {
-    "over_the_count": "the model wrote more than it was asked for",
+    "over_the_count": "the model wrote more texts than requested",
     "repeated": "another query of the set has this text",
-    "unreadable_check": "the check of the text has no answer that can be read",
-    "loses_label": "a label of the query is not in the text",
-    "adds_label": "a label is in the text that is not in the query",
-    "adds_thing": "the text names a thing that is no label",
+    "unreadable_check": "the check of the text gave no readable answer",
+    "loses_label": "a label of the query is missing from the text",
+    "adds_label": "the text contains a label that is not in the query",
+    "adds_thing": "the text names a thing that is not a label",
     "asks_something_else": "the text does not ask for the same images",
 }
 _LINE_NUMBER = re.compile(r"^\s*(?:[-*•·]|[（(]?\d{1,2}[.)）、:：]|[①-⑳])\s*")

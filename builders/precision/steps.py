@@ -80,12 +80,10 @@ def no_images_error(definition: PrecisionDefinition, ledger: Ledger) -> UserErro
     rows = ledger.rows()
     items = rows.loc[rows["stage"] == "images", "item"].drop_duplicates()[:3]
     examples = f": {', '.join(str(item)[:80] for item in items)}" if len(items) else ""
-    reason = f"has none of the {stage.entered:,} annotated images ({counts or 'none is listed'}){examples}"
-    next_step = "give the folder of these images as images" if definition.images else "give other annotations"
+    reason = f"contains none of the {stage.entered:,} annotated images ({counts or 'none listed'}){examples}"
+    next_step = "set images to the folder of these images" if definition.images else "give other annotations"
     if reasons.keys() & {"found_in_several_folders", "named_by_several"}:
-        next_step = (
-            "write the folder into file_name (train/x.jpg), or name each annotation file after its folder of images"
-        )
+        next_step = "add the folder to file_name (train/x.jpg), or name each annotation file after its image folder"
     return UserError("read images", place, reason, next_step)
 
 

@@ -46,7 +46,7 @@ def read_tags(path: Path, at_least: float = 0.0) -> AnnotationFile:
     image_of, tag_of = dict[str, int](), dict[str, int]()
     groups, rows = dict[str, str](), list[tuple[str, int, int]]()
     tags, scale = _read_all(path)
-    report_profile(path, f"scores {scale}" if scale else "no scores: each tag is sure")
+    report_profile(path, f"scores {scale}" if scale else "no scores: every tag counts as certain")
     for number, image, tag, score, group in tags:
         item = f"{path.name} line {number}"
         if not image or not tag or not score >= 0:
@@ -61,8 +61,8 @@ def read_tags(path: Path, at_least: float = 0.0) -> AnnotationFile:
     bad = ((one.reason, f"{one.item}: {one.detail or ''}") for one in rejections if one.bucket == "quarantined")
     check_bad_rows("import", path, bad, len(tags))
     if not rows:
-        reason = f"has no tag in {len(tags):,} rows"
-        raise import_error(path, reason, "name columns of images and tags, or lower tags.at_least")
+        reason = f"has no tags in {len(tags):,} rows"
+        raise import_error(path, reason, "name the columns of images and tags, or lower tags.at_least")
     boxes = pd.DataFrame(rows, columns=["image", "category", "record"])
     categories = pd.DataFrame(
         {"id": [*tag_of.values()], "name": [*tag_of], "supercategory": [groups[one] for one in tag_of]}
@@ -125,8 +125,11 @@ def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, Any, str]]:
         cells = {fold_name(name): value for name, value in row.items()}
         if not cells.keys() & {*_IMAGE_NAMES} or not cells.keys() & {*_TAG_NAMES}:
             columns = ", ".join(row) or "none"
-            next_step = f"name one of {', '.join(_IMAGE_NAMES)} and one of {', '.join(_TAG_NAMES)}"
-            raise import_error(place, f"has {columns}", next_step)
+            next_step = (
+                f"name the image column one of {', '.join(_IMAGE_NAMES)} and the tag column one of "
+                f"{', '.join(_TAG_NAMES)}"
+            )
+            raise import_error(place, f"has the columns {columns}", next_step)
         image, group = (_find(cells, names) for names in (_IMAGE_NAMES, _GROUP_NAMES))
         refuse_objects(place, "import", [image])
         column = next(name for name in _TAG_NAMES if name in cells)

@@ -203,9 +203,9 @@ def match_categories(
             raise UserError(
                 "match labels",
                 file,
-                f"is of {version}: {len(unknown)} of its {len(positions_found)} categories, such as {unknown[0]!r}, "
-                "are not in this label table",
-                "use a label table of that version, or set labels: from_annotations",
+                f"belongs to {version}: {len(unknown)} of its {len(positions_found)} categories, such as "
+                f"{unknown[0]!r}, are not in this label table",
+                "use the label table of that version, or set labels: from_annotations",
             )
     raise UserError(
         "match labels",
@@ -220,9 +220,9 @@ def _check_names(tree: TagTree, source: str) -> None:
     keys = Counter(join_spellings(concept.key).casefold() for concept in tree.concepts)
     for concept in tree.concepts:
         if not concept.key:
-            raise _table_error(source, "a row has no name", "name it")
+            raise _table_error(source, "a row has no name", "give it a name")
         if keys[join_spellings(concept.key).casefold()] > 1:
-            raise _table_error(source, f"{concept.key!r} is there twice", "keep one row")
+            raise _table_error(source, f"{concept.key!r} occurs twice", "keep one row")
     for language in LANGUAGES:
         owner: dict[str, str] = {}
         for concept in tree.concepts:
@@ -256,13 +256,13 @@ def _check_parents(tree: TagTree, source: str) -> None:
         while above:
             if above not in parent_of:
                 choice = suggest_choice(above, list(parent_of) or ["a node"])
-                raise _table_error(source, f"the parent of {concept.key!r} is {above!r}, which is no node", choice)
+                raise _table_error(source, f"the parent {above!r} of {concept.key!r} is unknown", choice)
             if above in seen:
-                raise _table_error(source, f"the tree runs in a circle through {above!r}", "break it")
+                raise _table_error(source, f"the tree has a cycle through {above!r}", "remove the cycle")
             seen.add(above)
             above = parent_of[above]
 
 
 def _require_columns(frame: pd.DataFrame, columns: list[str], item: str) -> None:
     if missing := [column for column in columns if column not in frame.columns]:
-        raise _table_error(item, f"has no column {missing[0]!r}", f"its columns are {', '.join(columns)}")
+        raise _table_error(item, f"has no column {missing[0]!r}", f"the file needs the columns {', '.join(columns)}")

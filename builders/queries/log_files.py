@@ -41,10 +41,14 @@ def open_log(path: Path, columns: LogColumnOptions) -> tuple[str, list[str], Ite
     """Return of a log by its suffix what separates its columns, what it was taken for, and its lines without a table's
     header. Raises UserError for a file that is none, of another format or encoding, or without the columns."""
     if not is_file(path):
-        raise import_error(path, "is no file", "give the log as `queries` in the definition")
+        raise import_error(path, "is not a file", "set `queries` in the definition to the file of the log")
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
-        raise import_error(path, f"is none of {', '.join(FORMATS)}", "rename it by what it holds, or convert it")
+        raise import_error(
+            path,
+            f"has an unknown format; known formats: {', '.join(FORMATS)}",
+            "rename it to match its format, or convert it",
+        )
     with translate_read_errors("read log", path):
         about: list[str] = []
         texts = iter(()) if suffix == SHEET_SUFFIX else open_lines(path, "read log", "", about, is_log=True)
@@ -104,14 +108,14 @@ def _find_columns(path: Path, table: Table, columns: LogColumnOptions) -> tuple[
         if wanted is not None or len(usual) == 1 or (name == "count" and usual):
             places[name] = usual[0] if wanted is None else header.index(wanted)
         elif name == "text":
-            problem = "has several columns that may hold the queries" if usual else "has no column query or text"
-            next_step = "name it with --set columns.text=…; a file of texts alone is a .txt"
+            problem = "has several columns that may hold the queries" if usual else "has no column `query` or `text`"
+            next_step = "set it with --set columns.text=…; save a file of texts only as .txt"
             raise import_error(path, f"{problem} (it has {', '.join(shown) or 'none'})", next_step)
     unread = [name for place, name in enumerate(header) if place not in places.values() and name in shown]
     if "count" not in places and columns.count is None and (found := _find_uncounted(table, places)):
         name, cells = header[found[0]], ", ".join(found[1])
-        reason = f"has each query once, and no column that is known to count them; {name!r} holds {cells} …"
-        raise import_error(path, reason, f"set columns.count: {name!r}, or '' where none does")
+        reason = f"has each query only once and no known count column; {name!r} contains {cells} …"
+        raise import_error(path, reason, f"set columns.count: {name!r}, or '' if no column counts the queries")
     return places, unread
 
 

@@ -29,13 +29,13 @@ def read_log(definition: QueriesDefinition, ledger: Ledger) -> tuple[pd.DataFram
     questions, ids = log.join_questions(searches, ledger)
     if unfinished := ledger.stages[-2].rejected.get("unfinished_input", 0):
         report_profile(
-            path, f"it holds every keystroke of a search box: {unfinished:,} lines are the beginning of others"
+            path, f"contains every keystroke of a search box: {unfinished:,} lines are the beginning of others"
         )
     if not len(questions):
         stage = ledger.stages[-2]
         reasons = sorted((stage.rejected | stage.quarantined).items(), key=lambda pair: -pair[1])
         listed = ", ".join(f"{number:,} {reason.replace('_', ' ')}" for reason, number in reasons[:3])
-        reason = f"holds no query in {stage.entered:,} lines ({listed or 'none'})"
+        reason = f"contains no query in {stage.entered:,} lines ({listed or 'none'})"
         raise UserError("read log", path, reason, "check the file and `columns`")
     by_frequency = definition.sample is None or definition.sample.by == "frequency"
     questions["stratum"] = assign_strata(questions) if by_frequency else "all"

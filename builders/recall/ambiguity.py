@@ -53,7 +53,7 @@ def resolve_ambiguity(
     `override_ids` are accepted with their ground truth unchanged.
     """
     if policy not in AMBIGUITY_POLICIES:
-        raise ValueError(f"policy {policy!r} is none of {', '.join(AMBIGUITY_POLICIES)}")
+        raise ValueError(f"unknown policy {policy!r}; use one of {', '.join(AMBIGUITY_POLICIES)}")
     to_reject = {
         "drop": confusables.ambiguous_query_ids,
         "merge": confusables.crowded_query_ids,

@@ -111,7 +111,7 @@ def _places(names: pd.Series, ids: Texts) -> RowIndices:
     wanted = pd.Index(names.astype("str").to_numpy(dtype=object))
     places: RowIndices = pd.Index(ids).get_indexer(wanted).astype(np.int64)
     if (places < 0).any():
-        raise ValueError(f"a judgment names {names.iloc[int(np.argmin(places))]!r}, which is in no table")
+        raise ValueError(f"a judgment names the unknown id {names.iloc[int(np.argmin(places))]!r}")
     return places
 
 

@@ -22,7 +22,7 @@ from querytruth.sets.decision_records import Override
 
 Pattern = re.Pattern[str]
 _MACRO = re.compile(r"\{([a-z_]+)\}")
-_CAPTION_MISSING = "no caption has that id any more: its image is gone, or that prompt is no longer used for it"
+_CAPTION_MISSING = "no caption has this id any more: its image was removed, or its prompt is no longer used"
 _TEXT_HAS_NO_WORDS = "the caption that a person wrote contains no words"
 _REPEATED = "another caption that a person wrote for the same image has the same text"
 _NO_CAPTION = "the reply contained no caption, and no person wrote one"
@@ -101,7 +101,7 @@ class _LanguageFile:
     def patterns(self, key: str) -> list[str]:
         listed = self._data.get(key) or []
         if not isinstance(listed, list):
-            raise self._error(f"{key} is no list of patterns")
+            raise self._error(f"{key} is not a list of patterns")
         return [self._filled(pattern) for pattern in listed]
 
     def language_rules(self) -> LanguageCleaningRules:
@@ -239,6 +239,6 @@ def _read_rules(path: Path) -> str:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path} line {mark.line + 1}" if mark else path
-        reason = f"is no YAML ({getattr(error, 'problem', None) or error})"
+        reason = f"is not valid YAML ({getattr(error, 'problem', None) or error})"
         raise UserError("read cleaning rules", where, reason, "fix the file") from None
     return text

@@ -193,10 +193,10 @@ def _check_shared_replies(captions: Mapping[ChatImage, str], definition: RecallD
         return
     options = definition.captions.options
     name = str(options.get("name", definition.captions.model))
-    found = f"gives the same reply to images that do not look alike: {len(counts) - 1} serve {sum(counts)} of "
+    found = f"gives the same reply to images that look different: {len(counts) - 1} replies cover {sum(counts)} of "
     next_step = (
-        "make the server read each image and answer from no cache, run `querytruth replies refresh` with the "
-        f"definition and --model {name}, and build again; ask for more detail where all images are of one kind"
+        "make the server read each image and turn off its cache, run `querytruth replies refresh` with the "
+        f"definition and --model {name}, then build again; if all images are of one kind, ask for more detail"
     )
     where = f"{name} at {options['base_url']}" if "base_url" in options else name
     raise UserError("caption images", where, f"{found}{len(images)} images ({text[:_MAX_QUOTE]!r})", next_step)

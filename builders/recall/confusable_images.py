@@ -80,7 +80,10 @@ def find_confusable_images(
     """
     for rows, given in ((queries, vectors), (images, image_vectors)):
         if given is not None and (len(given) != len(rows) or not np.isfinite(given).all()):
-            raise ValueError(f"{len(given)} vectors for {len(rows)} rows, or values that are not finite")
+            raise ValueError(
+                f"expected one finite vector for each of {len(rows)} rows, got {len(given)} vectors or "
+                "non-finite values"
+            )
     languages, parts, lines = queries["language"].to_numpy(dtype=object), [], {}
     for language in sorted(set(languages)) or [""]:
         rows = np.flatnonzero(languages == language)
@@ -101,7 +104,7 @@ def _choose_line(
     """Return the line of the language, or why there is none."""
     line = choose_line(rules.lines, language, compares_spelling=rules.compares_spelling)
     if line is None:
-        return f"nobody's judgments of captions in {language} were fitted to"
+        return f"no line was fitted to people's judgments of captions in {language}"
     if answers.captions.nnz < MIN_CAPTIONS:
         return f"fewer than {MIN_CAPTIONS} captions"
     return line.explain_misfit(captions) or line

@@ -30,7 +30,7 @@ class CaptionOptions(definitions.StrictModel):
     @classmethod
     def _check_prompts(cls, value: list[str]) -> list[str]:
         if any(name.endswith("/recaption") for name in value):
-            raise ValueError("recaption is asked where a caption is ambiguous: choose another, such as zh/caption")
+            raise ValueError("recaption is the prompt for ambiguous captions only: choose another, such as zh/caption")
         return definitions.reject_repetition(value)
 
     @property
@@ -51,7 +51,7 @@ class DescriptionOptions(definitions.StrictModel):
     @model_validator(mode="after")
     def _options_are_somebodys(self) -> DescriptionOptions:
         if self.options and self.model is None:
-            raise ValueError("options without a model: leave them out, or name the model")
+            raise ValueError("options need a model: remove them, or name the model")
         return self
 
 
@@ -85,7 +85,7 @@ class AmbiguityOptions(definitions.StrictModel, allow_inf_nan=False):
     @model_validator(mode="after")
     def _judge_is_asked(self) -> AmbiguityOptions:
         if (self.policy == "judge") != (self.judge is not None):
-            raise ValueError("policy: judge needs a judge, such as {model: embedder, options: {name: MODEL}}")
+            raise ValueError("policy: judge needs the key judge, such as {model: embedder, options: {name: MODEL}}")
         return self
 
     @property
@@ -131,5 +131,5 @@ class RecallDefinition(GallerySource):
     @classmethod
     def _rising(cls, value: list[int]) -> list[int]:
         if any(size < 1 for size in value) or len(set(value)) < len(value):
-            raise ValueError("are different whole numbers over 0")
+            raise ValueError("must be different whole numbers above 0")
         return sorted(value)

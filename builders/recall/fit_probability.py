@@ -123,7 +123,7 @@ class FittedLine(StrictModel):
         alike = captions.measure_background()
         if alike <= MOST_ALIKE * self.background:
             return ""
-        return f"unrelated images share more words than those fitted to ({alike:g}, fitted {self.background:g})"
+        return f"unrelated images share more words than in the fitted data ({alike:g}; fitted: {self.background:g})"
 
 
 def read_lines(path: Path = LINES_FILE) -> tuple[list[FittedLine], str]:
@@ -132,7 +132,7 @@ def read_lines(path: Path = LINES_FILE) -> tuple[list[FittedLine], str]:
         raw = path.read_bytes()
         return TypeAdapter(list[FittedLine]).validate_json(raw), hashlib.sha256(raw).hexdigest()
     except (OSError, ValidationError) as error:
-        reason = f"cannot be read as fitted lines ({first_line(error)})"
+        reason = f"does not contain valid fitted lines ({first_line(error)})"
         raise UserError("read fitted lines", path, reason, "restore the file") from None
 
 

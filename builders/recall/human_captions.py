@@ -24,7 +24,7 @@ def load(options: HumanCaptionOptions) -> StoredCaptionModel:
     log = next((f for f in (options.path, options.path.parent) if (f / CAPTION_LOG_NAME).is_file()), None)
     if log is None:
         next_step = f"write some with querytruth review {options.path}"
-        raise UserError("read captions", options.path, "has no captions that a person wrote", next_step)
+        raise UserError("read captions", options.path, "has no captions written by people", next_step)
     latest = latest_by_target(read_decisions(log, HumanCaption))
     selected = [one for one in latest.values() if options.language in (None, one.language)]
     captions = [CaptionRecord((one.image_id,), line, one.language) for one in selected for line in one.lines]

@@ -57,7 +57,7 @@ def cut_nested_tables(
         raise ValueError(f"{distinct} different ranks for {len(images)} images")
     for size in sizes:
         if not 1 <= size <= len(images):
-            raise UserError("cut sizes", size, f"the gallery has {len(images)} images", "use sizes up to that")
+            raise UserError("cut sizes", size, f"the gallery has {len(images)} images", "use sizes up to that number")
     return {size: _cut(images.iloc[sorted(order[:size])], queries, qrels, waiting) for size in sorted(set(sizes))}
 
 
@@ -96,11 +96,13 @@ def publish_nested_sets(definition: RecallDefinition, whole: BuildResult) -> lis
     too_large = [size for size in definition.sizes if size >= len(stored.tables.images)]
     if too_large:
         reason = f"is not smaller than the gallery, which has {len(stored.tables.images)} images"
-        raise UserError("cut sizes", too_large[0], reason, "name smaller sizes: the whole gallery is published already")
+        raise UserError("cut sizes", too_large[0], reason, "use smaller sizes: the whole gallery is already published")
     results = []
     for size, built in build_nested_sets(definition, stored).items():
         if not has_content(definition.kind, built.tables):
-            current_run().reporter.log(f"{definition.name}-{size}: none of its images has a query: not published")
+            current_run().reporter.log(
+                f"{definition.name}-{size}: not published, because none of its images has a query"
+            )
             continue
         title = f"{stored.manifest['title']}, {size:,} images"
         named = definition.model_copy(update={"name": f"{definition.name}-{size}", "title": title})

@@ -19,8 +19,8 @@ from querytruth.sets.manifest_notes import Ambiguity, AmbiguityExample, Captions
 _CLEANING = "clean"  # the stage in the ledger that rejects replies without a caption
 _EXAMPLES = 4  # rejected replies shown of each reason
 _ABOUT = (
-    "Captions as queries. Each asks for the image that it was written of; "
-    "captions that fit other images, too, were looked for."
+    "Captions as queries. Each one asks for the image that it describes; other images that a caption fits were "
+    "searched for."
 )
 _JUDGES = {
     "model": "a model's caption of the image",
@@ -28,7 +28,7 @@ _JUDGES = {
     "judge": "a judge, calibrated on people's answers",
     "human": "people",
 }
-_REASONS = CAPTION_REJECTION_REASONS | {"repeated_caption": "what another caption of the same image says"}
+_REASONS = CAPTION_REJECTION_REASONS | {"repeated_caption": "repeats another caption of the same image"}
 _OPEN_IMAGES, _OPEN_CASES, _OPEN_ROWS = 30, 6, 10  # shown without unfolding
 _CARD, _SMALL = 4 / 3, 1.0  # aspect ratios of an image beside its queries, and of another relevant one
 _TemplateData = dict[str, Any]

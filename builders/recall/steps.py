@@ -46,8 +46,8 @@ def load_published_gallery(definition: GallerySource) -> BuiltTables:
     images, name = stored.tables.images, f"{path.parent.name}/{path.name}"
     absent = int(images["path"].isna().sum())
     if absent or not len(images):
-        reason = f"has no file for {absent} of its {len(images)} images" if absent else "holds no images"
-        raise UserError("read gallery", name, reason, "build it with `render`, or name another set")
+        reason = f"has no file for {absent} of its {len(images)} images" if absent else "contains no images"
+        raise UserError("read gallery", name, reason, "build it with `render`, or give another set")
     ledger, kept = Ledger(), is_uncovered(images, definition.select, definition.out)
     record_covered(ledger, "gallery", images, kept)
     images = images[kept].reset_index(drop=True)

@@ -18,9 +18,9 @@ class ApplyParameters(BaseModel):
     """The set, and how the flow runs."""
 
     of: str = Field(min_length=1, description="The set: its name, or a path.")
-    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+    out: Path = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
     workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
-    hours: float | None = Field(None, gt=0, description="Stop after so long.")
+    hours: float | None = Field(None, gt=0, description="Stop after this many hours.")
 
 
 def apply_run_name() -> str:

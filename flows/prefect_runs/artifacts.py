@@ -69,7 +69,7 @@ def call_server_if_available(call: Callable[[], R]) -> R | None:
             return call()
     except Exception as error:  # of the server, the connection or Prefect's HTTP client, which is its own affair
         _ServerPause.until = time.monotonic() + _PAUSE_SECONDS
-        get_run_logger().warning("Prefect's server takes no artifact (%s)", type(error).__name__)
+        get_run_logger().warning("Prefect's server did not accept an artifact (%s)", type(error).__name__)
         return None
 
 
@@ -155,7 +155,7 @@ def create_build_artifacts(result: BuildResult) -> None:
 def create_funnel_artifact(name: str, funnel: Sequence[manifest.FunnelStage]) -> None:
     """Create the table of the funnel, a row per stage."""
     rows = [dict(zip(manifest.FUNNEL_COLUMNS, row, strict=True)) for row in manifest.tabulate_funnel(funnel)]
-    about = "What came in, what was kept, and why the rest was not."
+    about = "What entered, what was kept, and why the rest was not."
     call_server_if_available(lambda: artifacts.create_table_artifact(rows, artifact_key(name, "funnel"), about))
 
 
@@ -175,7 +175,9 @@ def _show_change(name: str, result: BuildResult) -> None:
     changes = version_difference.compare_versions(before, set_files.read_set(result.path).tables)
     note = render_change_note(changes, f"{name}/v{parent['version']}", f"{name}/v{result.version}")
     call_server_if_available(
-        lambda: artifacts.create_markdown_artifact(note, artifact_key(name, "change"), "Against the last version.")
+        lambda: artifacts.create_markdown_artifact(
+            note, artifact_key(name, "change"), "Changes since the last version."
+        )
     )
 
 

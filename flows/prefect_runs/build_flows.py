@@ -72,7 +72,7 @@ def ask_for_choices(definition: GeneratedDefinition, source: str) -> None:
     """Find topics and objects; suspend the run after each until people have filled in its table. Raises UserError in a
     run without a deployment, which cannot wait."""
     if not is_deployed_run():
-        reason = "nobody can be asked: only a deployed run waits for people"
+        reason = "only a deployed run can wait for people"
         raise UserError("ask people", definition.name, reason, f"querytruth topics {source}, then querytruth objects")
     found = stages.run_topics_stage(definition, source)
     found = _continue_after_review(
@@ -86,7 +86,7 @@ def ask_for_judgments(definition: SetDefinition) -> None:
     UserError in a run without a deployment, which cannot wait."""
     next_step = f"querytruth review {definition.name} --run RUN, then querytruth apply {definition.name}"
     if not is_deployed_run():
-        reason = "is published; nobody can be asked: only a deployed run waits for people"
+        reason = "is published, but only a deployed run can wait for people"
         raise UserError("ask people", definition.name, reason, next_step)
     question = f"**{definition.name}** waits for judgments.\n\nRun `{next_step.partition(',')[0]}`, judge, then resume."
     ask_person(JudgmentsGiven, f"judgments-{definition.name}", question)
@@ -115,9 +115,9 @@ def _describe_question(stage_result: stages.StageResult, last_error: str) -> str
     rows = ", ".join(f"{number:,} {what.replace('_', ' ')}" for what, number in sorted(stage_result.rows.items()))
     lines = [
         f"**{stage_result.stage}** wait for people: {rows}.",
-        f"Fill in `decision` in `{stage_result.file.absolute()}`, save.",
+        f"Fill in `decision` in `{stage_result.file.absolute()}` and save the file.",
     ]
-    return "\n\n".join([*lines, *([f"Not yet: {last_error}"] if last_error else [])])
+    return "\n\n".join([*lines, *([f"Not accepted yet: {last_error}"] if last_error else [])])
 
 
 def _show_stage(definition: GeneratedDefinition, result: stages.StageResult) -> None:

@@ -21,7 +21,7 @@ class EvaluationParameters(EvaluationRequest):
 
     of: str = Field(min_length=1, description="The set: its name (the newest version), name/v3, or a path.")
     workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
-    hours: float | None = Field(None, gt=0, description="Stop after so long.")
+    hours: float | None = Field(None, gt=0, description="Stop after this many hours.")
 
 
 def evaluation_run_name() -> str:
@@ -54,6 +54,6 @@ def _evaluate_systems(evaluation: EvaluationParameters) -> State[Any]:
             {"system": stored.system.identity, **direction, **{str(name): round(value, 4) for name, value in values}}
         )
     label = f"{set_name}/v{judged_set.description['version']}"
-    about = f"Systems on {label}; the results lie beside the set"
+    about = f"Systems on {label}; the results are stored beside the set"
     call_server_if_available(lambda: create_table_artifact(rows, artifact_key(set_name, "figures"), about))
     return Completed(name="Evaluated", message=f"evaluated {len(rows)} systems on {label}")

@@ -45,17 +45,19 @@ _LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 class PublishAnyway(RunInput):
     """Whether to publish a version that loses much of the last one."""
 
-    publish: bool = Field(False, description="Publish it. Otherwise the run fails, and the last version stays.")
+    publish: bool = Field(
+        False, description="Publish the version. Otherwise the run fails, and the last version stays."
+    )
 
 
 class FilledTableForm(RunInput):
     """Confirms that the table is filled in; its options are those of `querytruth objects --help`."""
 
-    encoding: str = Field("", description="The file's, where it does not say; e.g. gb18030.")
-    allow_missing: bool = Field(False, description="Rows may have been deleted from the table.")
-    allow_doubled: bool = Field(False, description="Rows may be there twice if they agree.")
-    allow_unknown: bool = Field(False, description="Rows may have been added; they are passed over.")
-    allow_changed: bool = Field(False, description="Cells may differ that nobody was to change.")
+    encoding: str = Field("", description="Encoding of the file, if the file does not state it; e.g. gb18030.")
+    allow_missing: bool = Field(False, description="Accept rows that were deleted from the table.")
+    allow_doubled: bool = Field(False, description="Accept repeated rows if they agree.")
+    allow_unknown: bool = Field(False, description="Accept rows that were added; they are ignored.")
+    allow_changed: bool = Field(False, description="Accept changes in cells that are not to be edited.")
 
     def to_filling(self) -> ReviewTableOptions:
         """Return the options as the table's reader takes them."""
@@ -66,7 +68,7 @@ class FilledTableForm(RunInput):
 class JudgmentsGiven(RunInput):
     """Confirms that people have judged; the run then publishes what they decided."""
 
-    comment: str = Field("", description="A note for the run; nothing depends on it.")
+    comment: str = Field("", description="A note for the run; it has no effect.")
 
 
 def is_deployed_run() -> bool:
@@ -93,7 +95,7 @@ def use_part_threads(count: int) -> Iterator[None]:
     """Run the tasks of the current flow on so many threads, in place of the task runner that it has started with."""
     context = FlowRunContext.get()
     if context is None:
-        raise RuntimeError("tasks are run by a flow")
+        raise RuntimeError("tasks must run inside a flow")
     threads: Any = ThreadPoolTaskRunner(max_workers=count)
     with threads as runner, context.model_copy(update={"task_runner": runner}):
         yield
@@ -154,8 +156,8 @@ def capture_final_state(work: Callable[[], State[Any]], label: str, hours: float
     except TimeoutError:
         if hours is None or time.monotonic() - started < hours * 3600:
             raise
-        late = UserError("run", label, f"stopped after {hours:g} hours", "run it again: it goes on from there")
-        return Failed(name="Stopped", message=f"{late.reason}; the next run goes on from there", data=late)
+        late = UserError("run", label, f"stopped after {hours:g} hours", "run it again to resume")
+        return Failed(name="Stopped", message=f"{late.reason}; the next run resumes", data=late)
 
 
 def build_and_publish(kind: SetKind, definition: SetDefinition) -> State[Any]:
@@ -180,7 +182,7 @@ def publish_state(result: BuildResult) -> State[Any]:
     counts, name = result.manifest["counts"], f"{result.manifest['name']}/v{result.version}"
     stored = "" if result.url is None else f"; stored as {result.url}"
     if not result.is_new:
-        message = f"unchanged: {name} says the same, nothing was published{stored}"
+        message = f"unchanged: the content equals {name}, nothing was published{stored}"
         return Completed(name="Unchanged", message=message, data=result)
     contents = f"{counts['images']:,} images, {counts['queries']:,} queries, {counts['judgments']:,} judgments"
     return Completed(name="Published", message=f"published {name}: {contents}{stored}", data=result)

@@ -29,10 +29,10 @@ class GateParameters(GateOptions):
     of: str = Field(min_length=1, description="The set: its name (the newest version), name/v3, or a path.")
     system: Path = Field(description="The service: a YAML file (docs/systems.md).")
     max_unknown: float | None = Field(
-        None, ge=0, le=1, description="Share of the results that the set need not know (0.5)."
+        None, ge=0, le=1, description="Largest accepted share of results that the set does not know (default: 0.5)."
     )
     workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
-    hours: float | None = Field(None, gt=0, description="Stop after so long.")
+    hours: float | None = Field(None, gt=0, description="Stop after this many hours.")
 
 
 def gate_run_name() -> str:
@@ -58,7 +58,7 @@ def gate_service(parameters: GateParameters) -> State[Any]:
     options = EvaluationOptions(metrics=list(spec.margins), max_unknown=parameters.max_unknown)
     (stored,) = evaluate_systems(judged, [live], (evaluation_result.TEXT_TO_IMAGE,), options)
     if stored.folder is None:
-        raise UserError(GATE_STAGE, parameters.of, "is no set", "name a set")
+        raise UserError(GATE_STAGE, parameters.of, "is not a set", "give a set")
     report = run_gate(judged, systems.load_run_system(stored.folder, judged), baseline, spec)
     key, text = artifact_key(str(judged.description["name"]), "gate"), render_gate_markdown(report)
     call_server_if_available(lambda: create_markdown_artifact(text, key))

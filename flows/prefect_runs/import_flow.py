@@ -17,7 +17,7 @@ class ImportParameters(ImportRequest):
     """What `querytruth import` takes, and how long the run may take."""
 
     workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
-    hours: float | None = Field(None, gt=0, description="Stop after so long.")
+    hours: float | None = Field(None, gt=0, description="Stop after this many hours.")
 
 
 def import_run_name() -> str:

@@ -89,7 +89,7 @@ def _end_event_client() -> None:
 
         EventsWorker.drain_all(timeout=_DRAIN_SECONDS, at_exit=False)
     except (ImportError, AttributeError, TypeError) as error:
-        _log.warning("the end of this process may wait for Prefect's client of events, which changed (%s)", error)
+        _log.warning("Prefect's events client has changed: the process may take longer to exit (%s)", error)
 
 
 def _start_server(port: int, password: str) -> "subprocess.Popen[bytes]":
@@ -117,7 +117,12 @@ def _wait_until_ready(port: int, server: "subprocess.Popen[bytes]") -> None:
         except requests.RequestException:
             pass
         time.sleep(0.1)
-    raise UserError("run", "Prefect's server", "did not start", "run with --in-process, or start prefect server")
+    raise UserError(
+        "run",
+        "Prefect's server",
+        "did not start",
+        "run with --in-process, or start a server with: prefect server start",
+    )
 
 
 def _check_configured(api: str) -> None:
@@ -155,7 +160,7 @@ def run(
     param: Annotated[
         tuple[str, ...],
         cyclopts.Parameter(
-            ["--param", "-p"], negative="", help="A parameter, its value read as YAML: definition=recall.yaml"
+            ["--param", "-p"], negative="", help="A parameter; its value is read as YAML: definition=recall.yaml"
         ),
     ] = (),
 ) -> None:
@@ -163,7 +168,7 @@ def run(
 
     Example: prefect run flows/recall_set.py:recall_set -p definition=recall.yaml
     """
-    server = PREFECT_API_URL.value() or "a server of its own, up in seconds"
+    server = PREFECT_API_URL.value() or "a temporary server, which starts in seconds"
     print(f"{entrypoint}: running on {server}", file=sys.stderr, flush=True)
     run_and_print(load_flow_from_entrypoint(find_entrypoint(entrypoint), use_placeholder_flow=False), list(param))
 
@@ -209,7 +214,7 @@ def parse_parameters(parameters: list[str]) -> dict[str, Any]:
     for parameter in parameters:
         key, equals, text = parameter.partition("=")
         if not equals or not key:
-            reason, next_step = "is not of the form key=value", "write e.g. -p definition=set.yaml"
+            reason, next_step = "does not have the form key=value", "write, for example, -p definition=set.yaml"
             raise UserError(_STAGE, f"-p {parameter}", reason, next_step)
         try:
             given[key] = yaml.safe_load(text)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from prefect.plugins import HookContext, SetupResult, register_hook
 
-_ALTERNATIVES = "python -m flows.recall_set -p definition=FILE, or querytruth build recall FILE, do the same"
+_ALTERNATIVES = "use python -m flows.recall_set -p definition=FILE, or querytruth build recall FILE"
 _COMMAND = "flows.prefect_runs.one_off_run:app"
 _RESUME = "flows.prefect_runs.resume_run:app"
 

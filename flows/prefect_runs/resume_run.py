@@ -17,11 +17,11 @@ app = cyclopts.App(name="resume", help="Answer a run that waits for a person.")
 
 @app.default
 def resume(
-    run: Annotated[str, cyclopts.Parameter(help="Its name or id; none where one run alone waits.")] = "",
+    run: Annotated[str, cyclopts.Parameter(help="Name or id of the run; optional if only one run is waiting.")] = "",
     *,
     param: Annotated[
         tuple[str, ...],
-        cyclopts.Parameter(["--param", "-p"], negative="", help="An answer, its value read as YAML: publish=true"),
+        cyclopts.Parameter(["--param", "-p"], negative="", help="An answer; its value is read as YAML: publish=true"),
     ] = (),
 ) -> None:
     """Answer a run that waits for a person; without a name, the one that waits.
@@ -31,7 +31,7 @@ def resume(
     Example: prefect resume "recall-set photos" -p publish=true
     """
     try:
-        print(f"{answer_run(run, parse_parameters(list(param)))}: resumed; a worker goes on with it")
+        print(f"{answer_run(run, parse_parameters(list(param)))}: resumed; a worker continues it")
     except UserError as error:
         print(f"error {error}", file=sys.stderr, flush=True)
         sys.exit(error.exit_code)
@@ -46,7 +46,7 @@ def answer_run(wanted: str, answers: dict[str, Any]) -> str:
         answered = client.resume_flow_run(chosen.id, run_input=answers)
         if answered.status.value != "ACCEPT":
             reason = f"was not resumed ({getattr(answered.details, 'reason', answered.status.value)})"
-            raise UserError(_STAGE, chosen.name, reason, "give its answers with -p, or answer on its page")
+            raise UserError(_STAGE, chosen.name, reason, "give its answers with -p, or answer on the page of the run")
     return chosen.name
 
 
@@ -56,5 +56,7 @@ def choose_waiting_run(waiting: list[FlowRun], wanted: str) -> FlowRun:
     if len(found) == 1:
         return found[0]
     names = ", ".join(sorted(f"{one.name} ({one.id})" for one in waiting)[:3]) or "none"
-    reason = f"names {len(found)} of the {len(waiting)} runs that wait" if wanted else f"{len(waiting)} runs wait"
-    raise UserError(_STAGE, wanted or "run", reason, f"name one of: {names}")
+    reason = (
+        f"matches {len(found)} of the {len(waiting)} waiting runs" if wanted else f"{len(waiting)} runs are waiting"
+    )
+    raise UserError(_STAGE, wanted or "run", reason, f"give one of: {names}")

@@ -19,7 +19,7 @@ class TrainingParameters(TrainingRequest):
     """What `querytruth train` takes, and how long the run may take: the next one goes on from there."""
 
     workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
-    hours: float | None = Field(None, gt=0, description="Stop after so long.")
+    hours: float | None = Field(None, gt=0, description="Stop after this many hours.")
 
 
 def train_run_name() -> str:

@@ -239,7 +239,7 @@ def test_the_card_tells_what_bears_on_figures_and_not_what_is_only_worth_knowing
     told = finding_lines(
         lint_tables(replace(tables, queries=queries, qrels=tables.qrels[tables.qrels["image_id"] != "b"]))
     )
-    assert told == ["2 queries read the same as another one (lint: repeated_text)."]
+    assert told == ["2 queries have the same text as another one (lint: repeated_text)."]
 
 
 def answered(counts: dict[str, int], queries: int) -> Tables:
@@ -259,7 +259,7 @@ def test_an_image_that_is_right_for_nearly_everything() -> None:
     """In any set, an imported one, too: a card that hosts send for images that are gone."""
     usual = {f"image {n}": 1 for n in range(30)}
     (found,) = [one for one in lint_tables(answered(usual | {"gone": 18}, 20)) if one.check == "implausible_answer"]
-    assert found.severity == "warning" and found.examples == ("gone (true for 18 of 20 queries)",)
+    assert found.severity == "warning" and found.examples == ("gone (relevant to 18 of 20 queries)",)
     assert "implausible_answer" in checks(answered(usual | {"gone": 25}, 400)), "few of many, and far more than others"
     assert "implausible_answer" not in checks(answered(usual | {"popular": 3}, 20))
     assert "implausible_answer" not in checks(answered({f"image {n}": 5 for n in range(4)}, 20)), "five captions each"

@@ -37,7 +37,7 @@ def test_the_starter_shows_every_key_with_its_default(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("kind: recall\n" + BARE, "is of kind 'recall'.*querytruth init audit"),
+        ("kind: recall\n" + BARE, "has kind 'recall'.*querytruth init audit"),
         (BARE + "judgements: 20\n", "key 'judgements' is unknown.*judgments"),
         (BARE + "strata: {floors: 3}\n", r"key 'strata.floors' is unknown.*floor"),
         (BARE + "name: No Name\n", "key 'name'"),
@@ -58,9 +58,9 @@ def test_a_definition_draws_what_the_options_draw(run: Run, audited: AuditedSet)
     assert json.loads(run("audit", "start", *options, "--json")[0]) == printed
     other = json.loads(run("audit", "start", "audit.yaml", "--set", "name=other", "--set", "seed=3", "--json")[0])
     assert (other["name"], other["seed"]) == ("other", 3)
-    assert "he file, or say --set" in run("audit", "plan", "audit.yaml", "--depth", 4, code=2)[1]
+    assert "he file, or use --set" in run("audit", "plan", "audit.yaml", "--depth", 4, code=2)[1]
     without = run("audit", "plan", "small", "--set", "depth=4", "--out", "sets", code=2)[1]
-    assert "change keys of a definition" in without
+    assert "need an audit definition" in without
     assert "querytruth audit plan new.yaml" in run("init", "audit", "--out", "new.yaml")[0]
 
 

@@ -185,7 +185,7 @@ def test_a_run_stands_in_the_place_of_a_service(run: Run, tmp_path: Path) -> Non
     assert found["cases"][0]["ranks"][0]["rank"] == 2, "a result that is none of the folder's keeps its rank"
     assert found["cases"][2]["problems"] == ["no answer: not in the run"]
     (tmp_path / "new.trec").write_text("7 0 p00.jpg 1 9 x\n")
-    assert "has no query of the cases (it has '7')" in run("check", "golden.yaml", code=1)[1]
+    assert "has no key query of the cases (its keys: '7')" in run("check", "golden.yaml", code=1)[1]
     (tmp_path / "new.jsonl").write_text('{"query_id": "red umbrella", "results": ["p00.jpg"]}\n')
     assert check(run, "--run", "new.jsonl", code=1)["cases"][0]["status"] == "pass"
 

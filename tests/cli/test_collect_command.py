@@ -79,7 +79,7 @@ def test_what_collect_was_allowed_holds_for_the_build_and_its_proof(tmp_path: Pa
         assert "or accept them with --allow-missing" in " ".join(refused.split())
         run(tmp_path, "collect", "g.yaml", "--allow-missing")
         built = run(tmp_path, "build", "generated", "g.yaml")
-    assert "objects.csv is read as before: --allow-missing" in " ".join(built.stderr.split())
+    assert "objects.csv is read with the same options as before: --allow-missing" in " ".join(built.stderr.split())
     assert "web/v1 published" in " ".join(built.stdout.split())
     proof = run(tmp_path, "rebuild", "web", "--check", through=False).stdout
     assert "rebuilt to the same content digest" in " ".join(proof.split())
@@ -103,9 +103,9 @@ def test_no_definition_and_no_option_leads_to_this_machine(tmp_path: Path) -> No
     [
         ("collect.search=gogle", "gogle (load image search): is no image search"),
         ("collect.options.enpoint=x", "is no option. Next: did you mean 'endpoint'?"),
-        ("collect.keep=30", "keep: 30 of the first 6 results cannot be kept"),
+        ("collect.keep=30", "keep (30) must not exceed first (6)"),
         ("collect.same_url=keep", "key 'collect.same_url': Input should be 'drop' or 'merge'"),
-        ("collect.licences=[cc-by-4.0]", "'cc-by-4.0' is no family: write 'cc-by'"),
+        ("collect.licences=[cc-by-4.0]", "family 'cc-by-4.0': write 'cc-by'"),
         ("collect.contact=名字", "key 'collect.contact'"),
         ("collect.limits.seconds=0", "key 'collect.limits.seconds'"),
         ("collect.minresults=3", "key 'collect.minresults' is unknown. Next: did you mean 'min_results'?"),
@@ -132,4 +132,4 @@ def test_before_people_have_chosen_it_says_what_to_run(tmp_path: Path) -> None:
     (tmp_path / "g.yaml").write_text("name: web\nkind: generated\n")
     for words in (("collect", "g.yaml"), ("build", "generated", "g.yaml")):
         error = run(tmp_path, *words, code=1).stderr
-        assert "is not there yet" in error and "run querytruth" in error and error.count("\n") == 2
+        assert "does not exist yet" in error and "run querytruth" in error and error.count("\n") == 2

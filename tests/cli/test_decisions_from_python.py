@@ -24,7 +24,7 @@ def test_a_plan_from_python_is_that_of_the_command(run: Run, tmp_path: Path) -> 
 @pytest.mark.thorough
 def test_a_board_is_data_frames_and_a_page(tmp_path: Path) -> None:
     stored = publish_small_set(tmp_path, small_tables(graded=False))
-    with pytest.raises(qt.UserError, match="has no evaluated system"):
+    with pytest.raises(qt.UserError, match="has no evaluation results"):
         qt.load(stored.path).leaderboard()
     found = {query_id_of("dog"): {image_id_of("dog"): 1.0}, query_id_of("none"): {image_id_of("cat"): 1.0}}
     for name, given in (("half", {"run": found}), ("all", {"baseline": "oracle"})):

@@ -36,7 +36,10 @@ def test_a_folder_without_the_annotated_images_stops_the_plan_and_the_build(run:
     run("init", "precision", "--annotations", "first.json", "--images", "elsewhere", "--out", "pets.yaml")
     for words in (["--plan"], []):
         _, err = run("build", "precision", "pets.yaml", *words, code=1)
-        assert "has none of the 4 annotated images (4 image missing)" in err and "Next: give the folder" in err
+        assert (
+            "contains none of the 4 annotated images (4 image missing)" in err
+            and "Next: set images to the folder" in err
+        )
     assert not (annotated / "datasets" / "first" / "v1").exists()
 
 
@@ -52,7 +55,10 @@ def test_a_file_where_sets_are_to_lie(run: Run, annotated: Path, more: list[str]
     (annotated / "FILE").write_text("mine")
     for out in ("FILE", "FILE/below"):
         _, err = run("build", "gallery", "--set", "images=images", "--set", f"out={out}", *more, code=1)
-        assert "FILE (read definition): is a file, where sets need a folder. Next: give another folder as out" in err
+        assert (
+            "FILE (read definition): is a file, but the sets need a folder here. Next: set `out` to another folder"
+            in err
+        )
     assert (annotated / "FILE").read_text() == "mine"
 
 

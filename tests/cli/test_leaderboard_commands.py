@@ -16,7 +16,7 @@ Run = Callable[..., tuple[str, str]]
 @pytest.mark.thorough
 def test_the_board_of_a_set(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
-    assert "has no evaluated system" in run("leaderboard", "small", "--out", "sets", code=1)[1]
+    assert "has no evaluation results" in run("leaderboard", "small", "--out", "sets", code=1)[1]
     for name in ("oracle", "random", "lexical"):
         run("evaluate", "small", "--out", "sets", "--baseline", name, "--no-page")
     shutil.copytree(tmp_path / "sets/small/evaluations/v1/lexical", tmp_path / "sets/small/evaluations/v1/other")
@@ -31,7 +31,9 @@ def test_the_board_of_a_set(run: Run, tmp_path: Path) -> None:
     assert ranks == {"oracle": ("", ""), "random": ("", ""), "lexical": ("1", "2"), "other": ("1", "2")}
     board = json.loads((tmp_path / "pages/board.json").read_text("utf-8"))
     assert board["metric"] == "ndcg@10" and board["groups"] == [["lexical", "other"]]
-    assert "is not in all results" in run("leaderboard", "small", "--out", "sets", "--metric", "ndcg@7", code=1)[1]
+    assert (
+        "is missing from some results" in run("leaderboard", "small", "--out", "sets", "--metric", "ndcg@7", code=1)[1]
+    )
 
 
 @pytest.mark.thorough

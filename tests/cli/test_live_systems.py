@@ -254,7 +254,7 @@ def test_one_image_is_tried(run: Run, tmp_path: Path) -> None:
     shown, _ = run("search", "--trial", "--system", "mine.yaml", "small", dog, "--out", "sets")
     assert "a dog, wet" in shown and "0 map to nothing of small" in shown
     _, told = run("search", "--trial", "--system", "mine.yaml", "a dog", code=1)
-    assert "a dog (try system): cannot be read" in told and "name the file of an image" in told
+    assert "a dog (try system): cannot be read" in told and "give the file of an image" in told
     service.server.close()
 
 

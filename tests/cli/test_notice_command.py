@@ -127,4 +127,4 @@ def test_evaluate_asks_again_in_other_typing(run: Run, tmp_path: Path) -> None:
     assert {row["kind"] for row in shown["typing"][0]} > {"upper case", "doubled blanks"}
     run_file = pd.DataFrame({"q": ["q"], "0": 0, "i": ["i"], "r": 1, "s": 1, "n": "x"})
     run_file.to_csv("r.trec", sep=" ", header=False, index=False)
-    assert "needs a system that takes new texts" in run(*words, "--run", "r.trec", "--max-unknown", 1, code=1)[1]
+    assert "needs a system that accepts new texts" in run(*words, "--run", "r.trec", "--max-unknown", 1, code=1)[1]

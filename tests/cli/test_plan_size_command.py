@@ -22,6 +22,6 @@ def test_the_size_from_a_discordance_and_from_a_pilot(run: Run, tmp_path: Path) 
     assert "3,924 queries (300 at hand)" in out and "3,924 judgments, about 6.5 hours (6.0 s each, assumed)" in out
     plan = json.loads(run(*planned, "--pilot", "old.trec", "new.trec", "--json")[0])
     assert 2500 < plan["queries"] < 5000 and 1 < plan["judgments_per_query"] < 1.3
-    assert "needs one source" in run(*planned, code=1)[1]
+    assert "needs exactly one source" in run(*planned, code=1)[1]
     assert "is less than the difference" in run(*planned, "--discordance", 0.01, code=1)[1]
     assert "plan for hit@K" in run(*planned, "--discordance", 0.2, "--metric", "ndcg@10", code=1)[1]

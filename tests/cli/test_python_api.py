@@ -117,7 +117,7 @@ def test_a_stored_result_lies_beside_the_set_and_another_table_does_not_replace_
     assert (compared.table["difference"] == 0).all()
     rows = small.tables.qrels.assign(score=1.0)
     qt.evaluate(small, run=rows, name="table", store=True)
-    with pytest.raises(qt.UserError, match="has the result of another run"):
+    with pytest.raises(qt.UserError, match="holds the result of another run"):
         qt.evaluate(small, run=rows.iloc[:2], name="table", store=True)
 
 
@@ -191,8 +191,8 @@ def test_typed_definitions_dicts_and_files_build_the_same_version(
         (lambda: qt.Recall(name="a", imagse="x"), "RecallDefinition", "key 'imagse' is unknown"),
         (lambda: qt.Gallery(name="A b", images="x"), "GalleryDefinition", "key 'name'"),
         (lambda: qt.build({"name": "a", "images": "x"}), "definition", "key 'kind' is missing"),
-        (lambda: qt.build({"kind": "galery", "name": "a"}), "definition", "is of kind 'galery'"),
-        (lambda: qt.build({"kind": "training", "name": "a", "set": "b"}), "a", "is of kind training"),
+        (lambda: qt.build({"kind": "galery", "name": "a"}), "definition", "unknown kind 'galery'"),
+        (lambda: qt.build({"kind": "training", "name": "a", "set": "b"}), "a", "has kind training"),
         (
             lambda: qt.build(qt.Gallery(name="a", images="x"), overrides={"seed": 1}),
             "GalleryDefinition",

@@ -18,7 +18,7 @@ def test_a_stage_is_the_command_of_its_name(tmp_path: Path) -> None:
         topics = qt.generate(definition(tmp_path, server.url), "topics")
         assert topics.calls == len(server.asked) > 0 and topics.file.name == "topics.csv"
         assert qt.generate(definition(tmp_path, server.url), "topics", offline=True).calls == 0, "replies are stored"
-    with pytest.raises(qt.UserError, match=r"is of kind 'gallery'\. Next: run querytruth build"):
+    with pytest.raises(qt.UserError, match=r"has kind 'gallery'\. Next: run querytruth build"):
         qt.generate({"kind": "gallery", "name": "album", "images": str(tmp_path)}, "objects")
 
 

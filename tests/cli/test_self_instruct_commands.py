@@ -64,7 +64,7 @@ def test_the_starter_is_a_definition_and_faults_are_one_line(tmp_path: Path) -> 
     assert "key 'objects.barrren' is unknown" in unknown and "'barren'" in unknown
     both = ("--set", "topics.prompt=en/topics", "--set", "objects.prompt=zh/objects")
     mixed = run(tmp_path, "topics", "generated.yaml", *both, code=1).stderr
-    assert "of different languages" in mixed
+    assert "must be in the same language" in mixed
 
 
 @pytest.mark.thorough

@@ -53,7 +53,9 @@ def test_a_plan_counts_what_would_be_trained_on_and_writes_nothing(definition: P
 def test_a_place_that_cannot_be_written_is_one_line(definition: Path, tmp_path: Path) -> None:
     (tmp_path / "models").write_text("a file where a folder must be")
     call = ["train", str(definition), "--set", f"out={tmp_path / 'models'}"]
-    with pytest.raises(UserError, match=r"is a file, where sets need a folder\. Next: give another folder as out"):
+    with pytest.raises(
+        UserError, match="is a file, but the sets need a folder here\\. Next: set `out` to another folder"
+    ):
         invoke(*call, catch=False)
 
 

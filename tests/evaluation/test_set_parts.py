@@ -49,7 +49,7 @@ def test_its_result_lies_apart_from_the_whole_sets(version: Path) -> None:
     options = EvaluationOptions(metrics=["hit@1"], page=False)
     (stored,) = evaluate_systems(part, [make_baseline("oracle")], ("text_to_image",), options)
     assert stored.folder == version.parent / "evaluations" / "v1" / "parts" / "language-en" / "oracle"
-    with pytest.raises(UserError, match="has the result of another run"):  # the folder of the part, for the whole set
+    with pytest.raises(UserError, match="holds the result of another run"):  # the folder of the part, for the whole set
         report = EvaluationOptions(metrics=["hit@1"], report=stored.folder)
         list(evaluate_systems(load_judged_set(version), [make_baseline("oracle")], ("text_to_image",), report))
 

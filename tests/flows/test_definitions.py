@@ -66,9 +66,9 @@ def test_overrides_reach_into_groups_and_lists(tmp_path: Path) -> None:
         ("kind: precision\nannotations: a.json\n", r"key 'name' is missing"),
         ("name: UPPER\nannotations: a.json\n", r"key 'name'"),
         ("name: a/../b\nannotations: a.json\n", r"key 'name'"),
-        (GOOD.replace("precision", "recall"), r"is of kind 'recall'. Next: run querytruth build recall"),
-        ("- a\n- b\n", r"is no list of keys and values"),
-        ("name: [unclosed\n", r"line 2: .*is no YAML|line 2 .*is no YAML"),
+        (GOOD.replace("precision", "recall"), r"has kind 'recall'. Next: run querytruth build recall"),
+        ("- a\n- b\n", r"is not a mapping of keys to values"),
+        ("name: [unclosed\n", r"line 2: .*is not valid YAML|line 2 .*is not valid YAML"),
     ],
 )
 def test_a_fault_is_one_line_with_its_cure(tmp_path: Path, text: str, line: str) -> None:
@@ -78,7 +78,7 @@ def test_a_fault_is_one_line_with_its_cure(tmp_path: Path, text: str, line: str)
 
 
 def test_an_override_that_is_none_and_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is not of the form key=value"):
+    with pytest.raises(UserError, match="does not have the form key=value"):
         load(tmp_path, GOOD, "levels")
     with pytest.raises(UserError, match="querytruth init"):
         load_definition(tmp_path / "gone.yaml", [], "precision")
@@ -158,8 +158,8 @@ def test_paths_within_options_are_beside_the_definition_and_names_stay(tmp_path:
         (RECALL + "captions: {prompt: caption}\n", r"key 'captions.prompt.0': .*language/name"),
         (RECALL + "captions: {prompt: [zh/caption, zh/caption]}\n", r"names something twice"),
         (RECALL + "sizes: [10, 10]\n", r"key 'sizes': are different whole numbers"),
-        (RECALL + "gallery: album\n", r"give either gallery, a published set, or images"),
-        ("name: pets\n", r"give either gallery, a published set, or images"),
+        (RECALL + "gallery: album\n", r"give either gallery (a published set) or images"),
+        ("name: pets\n", r"give either gallery (a published set) or images"),
         (
             RECALL.replace("images: images", "gallery: a") + "filter: {min_side: 9}\n",
             r"filter belongs to the gallery",
@@ -169,7 +169,7 @@ def test_paths_within_options_are_beside_the_definition_and_names_stay(tmp_path:
             r"select.count belongs to the gallery",
         ),
         (RECALL + "ambiguity: {policy: ask}\n", r"key 'ambiguity.policy'"),
-        (RECALL + "descriptions: {options: {a: 1}}\n", r"options without a model"),
+        (RECALL + "descriptions: {options: {a: 1}}\n", r"options need a model"),
         (RECALL + "replies: postgresql://me:word@host/db\n", r"holds a user or password"),
     ],
 )

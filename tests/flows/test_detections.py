@@ -163,7 +163,7 @@ def test_the_reviewer_meets_the_candidates_first_with_the_detected_box(
         (None, "cannot be opened"),
         (
             '[{"image_id": 1, "category_id": 1, "bbox": [1, 1, 9, 9], "confidence": 0.9}]',
-            r"holds none that can be read \(bad score\)",
+            r"contains no readable detections \(bad score\)",
         ),
     ],
 )

@@ -117,7 +117,7 @@ def test_what_fits_becomes_golden_queries_and_a_second_time_only_what_is_new(sea
 
 def test_what_cannot_be_used_is_one_line(search: Search, tmp_path: Path) -> None:
     door = open_photos()
-    with pytest.raises(UserError, match="describes no search of this folder"):
+    with pytest.raises(UserError, match="is not a search of this folder"):
         door.search("../elsewhere.yaml", "red")
     with pytest.raises(UserError, match="no case"):
         door.write_golden("mine.yaml")
@@ -136,7 +136,7 @@ def test_what_cannot_be_used_is_one_line(search: Search, tmp_path: Path) -> None
 def test_one_command_runs_at_a_time_and_its_last_lines_are_shown(search: Search) -> None:
     door = open_photos()
     job = door.start(door.list_work(Path("photos"))["gallery"])
-    with pytest.raises(UserError, match="is running a command already"):
+    with pytest.raises(UserError, match="is already running a command"):
         door.start([["list"]])
     deadline = time.monotonic() + 180
     while job.state == "running" and time.monotonic() < deadline:

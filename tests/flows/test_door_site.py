@@ -72,7 +72,7 @@ def test_a_search_is_asked_judged_and_measured(search: Search) -> None:
     figures = client.get("/api/door/figure", params={"system": "mine.yaml"}).json()["figures"]
     assert figures[0]["value"] == pytest.approx(0.1) and figures[1]["value"] == 1
     (answer,) = post(client, "/api/door/search", {"text": "red", "systems": ["/etc/passwd"]})["answers"]
-    assert "describes no search" in answer["problem"] and not answer["hits"]
+    assert "is not a search" in answer["problem"] and not answer["hits"]
 
 
 def test_photos_are_shown_and_no_other_file(search: Search) -> None:

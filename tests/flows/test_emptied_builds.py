@@ -90,9 +90,9 @@ def leave_only_jpeg_xl(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "line"),
     [
-        (leave_only_jpeg_xl, "no image is left of 3 images (3 not an image)"),
-        (unmount_before_the_scan, "no image is left of 5 images (5 missing)"),
-        (unmount_before_rendering, "no image is left of 5 images (5 cannot be rendered)"),
+        (leave_only_jpeg_xl, "no images are left of 3 images (3 not an image)"),
+        (unmount_before_the_scan, "no images are left of 5 images (5 missing)"),
+        (unmount_before_rendering, "no images are left of 5 images (5 cannot be rendered)"),
     ],
 )
 @pytest.mark.thorough
@@ -107,16 +107,16 @@ def test_images_none_of_which_can_be_read_publish_nothing(
 @pytest.mark.parametrize("kind", ["gallery", "recall"])
 def test_a_filter_that_keeps_none_publishes_nothing(kind: str, define: MakeDefinition) -> None:
     line = refused_line(kind, define(kind), "filter.min_side=4000")
-    assert "no image is left of 5 images (5 too small)" in line and "Next: loosen `filter`" in line
+    assert "no images are left of 5 images (5 too small)" in line and "Next: loosen `filter`" in line
 
 
 @pytest.mark.parametrize("kind", ["gallery", "recall"])
 @pytest.mark.parametrize(
     ("name", "text", "line"),
     [
-        ("list.csv", "path\n", "lists no image"),
-        ("list.txt", "", "lists no image"),
-        ("list.txt", "gone.jpg\n", "no image is left of 1 image (1 missing)"),
+        ("list.csv", "path\n", "contains no images"),
+        ("list.txt", "", "contains no images"),
+        ("list.txt", "gone.jpg\n", "no images are left of 1 image (1 missing)"),
     ],
 )
 def test_a_table_without_an_image_publishes_nothing(
@@ -133,9 +133,9 @@ def test_captions_of_other_images_publish_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("emptied", "line"),
     [
-        ("images", "has none of the 0 annotated images"),
-        ("annotations", "no query is left of 5 labels (5 no images)"),
-        ("categories", "is no list of categories"),
+        ("images", "contains none of the 0 annotated images"),
+        ("annotations", "no queries are left of 5 labels (5 no images)"),
+        ("categories", "is not a list of categories"),
     ],
 )
 def test_annotations_without_content_publish_nothing(
@@ -151,8 +151,8 @@ def test_annotations_without_content_publish_nothing(
 @pytest.mark.parametrize(
     ("spoil", "line"),
     [
-        (leave_only_jpeg_xl, "is no folder"),
-        (unmount_before_the_scan, "has none of the 60 annotated images (60 missing)"),
+        (leave_only_jpeg_xl, "is not a folder"),
+        (unmount_before_the_scan, "contains none of the 60 annotated images (60 missing)"),
         (unmount_before_rendering, "cannot_be_rendered (No such file or directory), one of 60"),
     ],
 )
@@ -177,7 +177,9 @@ def test_a_collection_without_a_usable_image_publishes_nothing(
     assert not list(tmp_path.glob("**/v1"))
 
 
-@pytest.mark.parametrize(("rows", "line"), [("", "lists no image"), ("0.jpg,https://a/0,\n", "no query is left")])
+@pytest.mark.parametrize(
+    ("rows", "line"), [("", "contains no images"), ("0.jpg,https://a/0,\n", "no queries are left")]
+)
 def test_a_publishers_table_without_content_publishes_nothing(tmp_path: Path, rows: str, line: str) -> None:
     source = tmp_path / "wukong_test.csv"
     source.write_text("dir,url,text\n" + rows, "utf-8")

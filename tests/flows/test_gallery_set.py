@@ -413,10 +413,10 @@ def test_under_prefect_the_same_steps_give_the_same_digest(
 
 
 def test_sources_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is not there"):
+    with pytest.raises(UserError, match="does not exist"):
         build(definition(tmp_path, tmp_path / "gone"))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="lists no image"):
+    with pytest.raises(UserError, match="contains no images"):
         build(definition(tmp_path, tmp_path / "empty"))
     with pytest.raises(UserError, match="password"):
         build(definition(tmp_path, "s3://key:secret@bucket/album"))
@@ -437,7 +437,7 @@ def test_a_build_says_that_it_leaves_camera_photos_out(tmp_path: Path) -> None:
                 definition(tmp_path, tmp_path / "photos", filter={"max_side": 600}, render=None), [], "gallery"
             )
         )
-    assert any("1 images are left out: a side reaches 600 pixels" in line for line in logged), logged
+    assert any("1 images are left out because a side reaches 600 pixels" in line for line in logged), logged
 
 
 def test_a_build_says_that_fewer_images_are_left_than_it_was_asked_for(tmp_path: Path) -> None:
@@ -455,7 +455,7 @@ def test_a_build_says_that_fewer_images_are_left_than_it_was_asked_for(tmp_path:
                 definition(tmp_path, tmp_path / "photos", select={"count": 1000}, render=None), [], "gallery"
             )
         )
-    assert "select.count asks for 1,000 images, and 3 are left: all of them are taken" in logged
+    assert "select.count asks for 1,000 images, but only 3 are left: all of them are selected" in logged
 
 
 def test_a_starter_lets_24_megapixels_pass(tmp_path: Path) -> None:

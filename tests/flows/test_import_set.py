@@ -348,7 +348,7 @@ def test_images_may_be_rendered_as_in_other_sets(tmp_path: Path) -> None:
 
 def test_nothing_left_is_an_error_in_a_line(tmp_path: Path) -> None:
     source = muge(tmp_path / "muge", {10: b"none", 11: b"", 12: b"GIF89a"})
-    with pytest.raises(UserError, match=r"no image is left \(.*not_an_image 1"):
+    with pytest.raises(UserError, match=r"no images are left \(.*not_an_image 1"):
         imported(source, "muge", tmp_path / "sets", "muge")
     assert not (tmp_path / "sets" / "muge" / "v1").exists()
 

@@ -118,7 +118,7 @@ def test_a_judge_puts_nothing_into_the_truth_before_people_answered(album: Path)
     assert {"judge"} <= {one["role"] for one in calibrated.manifest["models"]}
     card = (calibrated.path / "README.md").read_text("utf-8")
     assert "calibrated on 150 answers of people" in card
-    assert any("judgments are a model's" in one for one in calibrated.manifest["known_limitations"])
+    assert any("judgments come from a model" in one for one in calibrated.manifest["known_limitations"])
     assert not list(verify_set(calibrated.path)) and not build(judged_by(album)).is_new
     assert rebuild_tables(calibrated.path).digest == calibrated.manifest["content_digest"]
 
@@ -167,7 +167,7 @@ def test_a_judge_that_answers_nothing_is_one_line_and_one_without_a_policy_too(a
     (album / "scores.csv").write_text("query_id,image_id,score\nq,i,1\n")
     with pytest.raises(UserError, match="got no reply"):
         build(judged_by(album))
-    with pytest.raises(UserError, match="policy: judge needs a judge"):
+    with pytest.raises(UserError, match="policy: judge needs the key judge"):
         load_definition(None, keys(album), "recall")
-    with pytest.raises(UserError, match="policy: judge needs a judge"):
+    with pytest.raises(UserError, match="policy: judge needs the key judge"):
         load_definition(None, keys(album, "ambiguity.judge.model=embedder", "ambiguity.policy=merge"), "recall")

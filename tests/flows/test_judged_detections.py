@@ -117,7 +117,7 @@ def test_a_judge_finds_what_annotators_left_out_once_people_calibrate_it(album: 
     assert not [one for one in lint_tables(tables) if one.severity == "error"], "queries that ask the same agree"
     assert not list(verify_set(done.path))
     assert rebuild_tables(done.path).digest == done.manifest["content_digest"]
-    assert any("judgments are a model's" in one for one in done.manifest["known_limitations"])
+    assert any("judgments come from a model" in one for one in done.manifest["known_limitations"])
     assert "What a judge decided" in (done.path / "README.md").read_text("utf-8")
     evidence = tables.qrels.loc[tables.qrels["judged_by"] == "judge", "evidence"].astype(str)
     assert evidence.str.match(r"eye: probability [01]\.\d\d \(not annotated: .* \(seen\.json\)").all()

@@ -78,8 +78,8 @@ def test_a_judge_takes_out_what_the_search_got_wrong_once_people_calibrate_it(fo
     assert tables.candidate_judgments["evidence"].str.contains("result [1-6] of baidu", regex=True).all()
     assert not list(verify_set(done.path)) and not [one for one in lint_tables(tables) if one.severity == "error"]
     assert rebuild_tables(done.path).digest == done.manifest["content_digest"]
-    assert "a judge or a person says that it fits" in done.manifest["grades"]["1"]
-    assert not any("no person has looked" in one for one in done.manifest["known_limitations"])
+    assert "a judge or a person confirmed that it fits" in done.manifest["grades"]["1"]
+    assert not any("nobody checked them" in one for one in done.manifest["known_limitations"])
 
 
 def test_a_query_without_a_sure_image_is_quarantined_with_its_reason(found: GeneratedDefinition) -> None:

@@ -120,7 +120,7 @@ def test_attributes_are_asked_and_wrong_only_where_all_are_listed(make_world: Ma
 def test_attributes_that_nobody_listed_cannot_be_asked(make_world: Make) -> None:
     with pytest.raises(UserError, match=r"instances.json \(read attributes\): no annotation has attributes"):
         build(make_world(families=["attribute"]))
-    with pytest.raises(UserError, match="exhaustive_attributes speaks of all objects"):
+    with pytest.raises(UserError, match="exhaustive_attributes covers all objects"):
         load_definition(make_world("other", families=["attribute"], exhaustive_attributes=True), [], "precision")
 
 
@@ -135,7 +135,7 @@ def test_what_a_tool_notes_of_a_box_is_not_asked_and_the_funnel_counts_it(make_w
     assert stages["attributes"]["rejected"] == {"bookkeeping": 1, "number": 2} and stages["attributes"]["accepted"] == 1
     chosen = build(definition, "attributes.only=[occluded]", "name=chosen")
     assert set(set_files.read_set(chosen.path).tables.queries["family"].dropna()) == {"attribute/occluded"}
-    with pytest.raises(UserError, match="only bookkeeping, numbers and excluded attributes: colour, occluded"):
+    with pytest.raises(UserError, match="has only bookkeeping, numbers and excluded attributes: colour, occluded"):
         build(definition, "attributes.exclude=[colour]", "name=none")
 
 

@@ -151,7 +151,7 @@ def test_a_question_without_an_answer_is_pending(make_world: Make) -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"texts": ["llm"]}, "words other queries anew"),
+        ({"texts": ["llm"]}, "rephrases other queries"),
         ({"texts": ["word"], "phrasings": {"count": 2}}, "phrasings is read where.*add llm"),
         ({"texts": ["word"], "budget": {"calls": 1}}, "budget is read where"),
         ({"texts": ["word", "llm"], "prompt_files": {"en/caption": "x.txt"}}, "no prompt of that name is asked"),

@@ -61,7 +61,7 @@ def test_cron_publishes_says_unchanged_and_publishes_v2_when_an_image_came(world
     assert world.finished_runs()[0] == ("Published", "published album/v1: 5 images, 5 queries, 7 judgments")
     assert world.runs()[0]["name"].startswith("recall-set album 20")
     world.wait_for(lambda: len(world.finished_runs()) >= 2, 120)
-    assert world.finished_runs()[1] == ("Unchanged", "unchanged: album/v1 says the same, nothing was published")
+    assert world.finished_runs()[1] == ("Unchanged", "unchanged: the content equals album/v1, nothing was published")
     sets = world.place / "datasets" / "album"
     assert [path.name for path in sets.glob("v*")] == ["v1"]
 
@@ -162,7 +162,7 @@ def test_a_generated_set_waits_for_people_twice_and_is_published(world: PrefectT
         table = (tables / "topics.csv").read_bytes()
         (tables / "topics.csv").write_bytes(table.replace(b"topic,", b"topick,", 1))  # a damaged heading
         world.answer(run)
-        world.wait_for_question(run, "Not yet: ")
+        world.wait_for_question(run, "Not accepted yet: ")
         (tables / "topics.csv").write_bytes(table)
         assert len(endpoint.asked) == 8, "topics are not asked again"
         world.answer(run)

@@ -56,8 +56,8 @@ def test_a_fault_is_a_failed_state_that_bears_it_and_a_defect_is_raised() -> Non
 def test_a_run_whose_time_is_over_is_stopped_and_one_that_was_not_answered_in_time_is_not() -> None:
     state = capture_final_state(raising(TimeoutError()), "captions", 1e-6)
     assert (state.name, state.type.value) == ("Stopped", "FAILED")
-    assert state.message == "stopped after 1e-06 hours; the next run goes on from there"
-    assert str(state.data) == "captions (run): stopped after 1e-06 hours. Next: run it again: it goes on from there"
+    assert state.message == "stopped after 1e-06 hours; the next run resumes"
+    assert str(state.data) == "captions (run): stopped after 1e-06 hours. Next: run it again to resume"
     for hours in (None, 24):
         with pytest.raises(TimeoutError, match="no answer"):
             capture_final_state(raising(TimeoutError("no answer")), "captions", hours)

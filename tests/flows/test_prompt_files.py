@@ -84,7 +84,7 @@ def test_a_file_that_nothing_would_use_is_refused(tmp_path: Path, keys: str, rea
         ("", "is empty"),
         ("no field", r"has other fields than zh/topics.* it needs .*{topic_samples}"),
         ("{topic_samples} {typo}", r"has other fields than zh/topics"),
-        ("x" * ((1 << 20) + 1), "has more than a megabyte"),
+        ("x" * ((1 << 20) + 1), "is larger than one megabyte"),
     ],
 )
 def test_a_prompt_that_could_not_be_asked_is_refused(tmp_path: Path, text: str, reason: str) -> None:
@@ -99,12 +99,12 @@ def test_a_prompt_that_could_not_be_asked_is_refused(tmp_path: Path, text: str, 
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("openings:", "openings: a\nformer:", "openings is no list of patterns"),
+        ("openings:", "openings: a\nformer:", "openings is not a list of patterns"),
         ("openings:\n", "openings:\n  - '(open'\n", r"\(open"),
         ("openings:\n", "openings:\n  - 12\n", "12"),
         ("openings:\n", "openings:\n  - '{nothing}'\n", "nothing"),
         ("words:", "names:", "words"),
-        ("openings:\n", "openings: [\n", "is no YAML"),
+        ("openings:\n", "openings: [\n", "is not valid YAML"),
     ],
 )
 def test_rules_with_a_fault_name_the_file(tmp_path: Path, old: str, new: str, reason: str) -> None:

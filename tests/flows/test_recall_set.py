@@ -323,7 +323,7 @@ def test_descriptions_tell_of_rivals_that_captions_do_not_name(images: Path, end
     evidence = set(set_files.read_set(described.path).tables.qrels["evidence"].dropna())
     assert evidence == {"written for this image", "its captions say all of it: 街边有一辆公交车和一个穿黑衣服的人。"}
     assert described.manifest["notes"]["ambiguity"]["seen"]["descriptions"] == "openai_compatible"
-    with pytest.raises(UserError, match="options without a model"):
+    with pytest.raises(UserError, match="options need a model"):
         load_definition(None, from_endpoint(images, endpoint, "descriptions.options={a: 1}"), "recall")
 
 
@@ -427,8 +427,8 @@ def test_all_captions_in_another_language_than_the_prompt_publish_nothing(album:
     with pytest.raises(UserError) as refused:
         build(from_file(album, "captions.prompt=zh/caption"))
     assert str(refused.value) == (
-        "album (publish): no query is left of 5 captions (5 wrong language); nothing was published. "
-        "Next: name a prompt in the language of the captions (captions.prompt: en/caption)"
+        "album (publish): no queries are left of 5 captions (5 wrong language); nothing was published. Next: choose "
+        "a prompt in the language of the captions (captions.prompt: en/caption)"
     )
     assert not list((album / "sets").glob("album/v*"))
 

@@ -42,8 +42,8 @@ def test_a_recall_set_does_not_take_over_the_folder_of_a_gallery(gallery: Path) 
         with pytest.raises(UserError) as refused:
             use(load_definition(None, recall_keys(), "recall"))
         assert str(refused.value) == (
-            "images/v1 (build): is a gallery set; a recall set cannot have its name. "
-            "Next: choose another, such as --set name=images-captions"
+            "images/v1 (build): is a gallery set; a recall set needs another name. Next: choose another name, such "
+            "as --set name=images-captions"
         )
     assert sorted(path.relative_to(gallery) for path in (gallery / "datasets").rglob("*")) == before
     again = build_set(load_definition(None, ["name=images", "images=images"], "gallery"))
@@ -53,7 +53,7 @@ def test_a_recall_set_does_not_take_over_the_folder_of_a_gallery(gallery: Path) 
 def test_topics_are_not_asked_for_in_the_folder_of_a_gallery(gallery: Path) -> None:
     definition = load_definition(None, ["name=images"], "generated")
     assert isinstance(definition, GeneratedDefinition)
-    with pytest.raises(UserError, match="is a gallery set; a generated set cannot have its name"):
+    with pytest.raises(UserError, match="is a gallery set; a generated set needs another name"):
         run_topics_stage(definition, "topics.yaml")
 
 

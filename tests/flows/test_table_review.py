@@ -43,10 +43,10 @@ def wait_for_choices(*errors: UserError) -> Any:
 
 def test_a_table_with_a_wrong_cell_is_asked_for_again(asked: list[str]) -> None:
     wrong_cell = UserError(REVIEW_CSV_STAGE, "topics.csv", "1 problems, the first: row 3", "fix those cells")
-    nothing_kept = UserError("read reviewed topics", "things", "keeps no topic with an object", "keep some")
+    nothing_kept = UserError("read reviewed topics", "things", "has no accepted topic with objects", "keep some")
     assert wait_for_choices(wrong_cell, nothing_kept) == "went on"
     assert ["row 3" in about for about in asked] == [False, True, False]
-    assert "keeps no topic" in asked[2]
+    assert "has no accepted topic" in asked[2]
 
 
 def test_an_endpoint_without_a_key_ends_the_run_and_is_no_fault_of_the_table(asked: list[str]) -> None:

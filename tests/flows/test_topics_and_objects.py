@@ -325,7 +325,7 @@ def test_an_object_under_two_topics_is_told_of_and_stays_under_the_first(server:
     with active_run(BuildRun(listener)):
         run_objects_stage(wanted, SOURCE)
     assert any(
-        "1 objects stand under an earlier topic, too, and stay there: 金鱼 (食物)" in line for line in listener.lines
+        "1 objects already belong to an earlier topic and stay there: 金鱼 (食物)" in line for line in listener.lines
     )
     kept = load_chosen_objects(wanted, SOURCE)
     assert kept.loc[kept["text"] == "金鱼", "topic"].tolist() == ["动物"]
@@ -399,20 +399,20 @@ def test_a_table_of_another_set_or_stage_is_refused_and_without_one_the_command_
     server: Loopback, tmp_path: Path
 ) -> None:
     wanted, other = definition(tmp_path, server.url), definition(tmp_path, server.url, name="other")
-    with pytest.raises(UserError, match=r"topics.csv .*is not there yet. Next: run querytruth topics tiny.yaml"):
+    with pytest.raises(UserError, match=r"topics.csv .*does not exist yet. Next: run querytruth topics tiny.yaml"):
         run_objects_stage(wanted, SOURCE)
-    with pytest.raises(UserError, match=r"objects.csv .*is not there yet. Next: run querytruth objects tiny.yaml"):
+    with pytest.raises(UserError, match=r"objects.csv .*does not exist yet. Next: run querytruth objects tiny.yaml"):
         load_chosen_objects(wanted, SOURCE)
     with pytest.raises(UserError, match=r"run querytruth objects tiny\.yaml"):
         load_stage_summary(wanted, "objects", SOURCE)
     mine, theirs = run_topics_stage(wanted, SOURCE).file, run_topics_stage(other, SOURCE).file
     mine.write_bytes(theirs.read_bytes())
-    with pytest.raises(UserError, match="of other/v0, which this stage did not hand out"):
+    with pytest.raises(UserError, match="of other/v0, which this stage did not write"):
         run_objects_stage(wanted, SOURCE)
     mine.unlink()
     both(wanted)
     mine.write_bytes(run_objects_stage(wanted, SOURCE).file.read_bytes())
-    with pytest.raises(UserError, match="of tiny/v0, which this stage did not hand out"):
+    with pytest.raises(UserError, match="of tiny/v0, which this stage did not write"):
         run_objects_stage(wanted, SOURCE)
 
 
@@ -421,7 +421,7 @@ def test_where_people_keep_no_topic_the_next_stage_says_so(server: Loopback, tmp
     file = run_topics_stage(wanted, SOURCE).file
     rows = [line.split(",") for line in file.read_text("utf-8-sig").splitlines()[1:]]
     answer(file, **{row[1]: "drop" for row in rows if row[3] == "topic"})
-    with pytest.raises(UserError, match="keeps no topic"):
+    with pytest.raises(UserError, match="has no accepted topic"):
         run_objects_stage(wanted, SOURCE)
 
 

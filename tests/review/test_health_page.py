@@ -78,20 +78,20 @@ def test_a_healthy_run_has_its_four_curves_its_topics_and_no_warning() -> None:
     assert new == pytest.approx([88] * 12) and found[-1] > 90 and found == sorted(found)
     assert "New rows 80%" in page.text and "Most frequent 20%" in page.text and "Objects found 48" in page.text
     assert "食物 48 new of 12 questions" in page.text
-    assert "12knownin a pool already" in page.text
+    assert "12knownalready in a pool" in page.text
     assert "barren (2 topics), round limit (3 topics)" in page.text
 
 
 def test_a_collapse_is_told_with_its_cause_and_to_be_seen_in_its_curve() -> None:
     page = seen(summary(waves(12, head="教堂")))
-    assert "collapse. 80% of the last 60 rows name 教堂: the model circles around it" in page.text
+    assert "collapse. 80% of the last 60 rows name 教堂: the model repeats itself" in page.text
     assert lines(page)[2][-1] > 110 * 0.25 / 0.8, "over the line at 25%"
     assert "objects.from_model" in page.text and "No warning" not in page.text
 
 
 def test_a_drift_is_told_and_its_curve_leaves_people_s_level() -> None:
     page = seen(summary(waves(24, longer=True)))
-    assert "drift." in page.text and "longer than the first ones and people's" in page.text
+    assert "drift." in page.text and "longer than the first rows and than people's rows" in page.text
     lengths = lines(page)[1]
     assert lengths[-1] > 2 * lengths[0]
     assert "people's 2" in page.text

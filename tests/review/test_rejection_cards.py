@@ -143,9 +143,9 @@ def test_another_reason_takes_the_place_of_the_first_and_undo_brings_that_back()
 
 def test_what_a_build_could_not_follow_says_so_and_what_it_let_in_is_taken_back_by_name() -> None:
     word, gone = rescue("img_1", "twin.jpg"), rescue("img_2", "inside.jpg")
-    cards = opened(around=replace(NONE, stale_reasons={word.decision_id: "it counts as the same image as another"}))
+    cards = opened(around=replace(NONE, stale_reasons={word.decision_id: "it is grouped with a duplicate"}))
     cards.apply_entries([word, gone])
-    assert card(cards, "twin.jpg")["own"]["stale"].startswith("it counts as the same")
+    assert card(cards, "twin.jpg")["own"]["stale"].startswith("it is grouped with a duplicate")
     back = cards.create_undo("2026-01-02")
     assert back.item == "img_2" and cards.find_card(back)["undone_name"] == "inside.jpg"
 

@@ -25,17 +25,17 @@ FAMILIES = {
     "people": people.FAMILY,
 }
 _WRONG = (
-    "; in a family: the labels are there, their number, size{attribute} or place is another one, or what is to be "
-    "absent"
+    "; in a family: the labels are present, but their number, size{attribute} or place differs, or a label that must "
+    "be absent is present"
 )
 _FAMILY_GRADES = {
     "graded": {
-        "2": "; in a family: right, and every label that is to be seen has a box over the area ratio",
-        "1": "; in a family: right, at least one label only small",
+        "2": "; in a family: relevant, and every label that must be visible has a box over the area ratio",
+        "1": "; in a family: relevant, but at least one label is only small",
         "0": _WRONG,
     },
     "binary": {
-        "1": "; in a family: right",
+        "1": "; in a family: relevant",
         "0": _WRONG,
     },
 }

@@ -58,4 +58,4 @@ def test_what_people_corrected_added_and_removed_is_kept_when_files_are_read_aga
 def test_what_was_found_is_a_sentence() -> None:
     rows = [_row("person", "Gracie"), FactRow("b.jpg", "person", "Gracie"), _row("date", "2019")]
     assert str(AlbumFacts(rows, 1204, [])) == ("of 1,204 photos 2 name people (1); 1 have a date (1); 0 contradictions")
-    assert str(AlbumFacts([], 3, [])) == "of 3 photos none has a fact; 0 contradictions"
+    assert str(AlbumFacts([], 3, [])) == "of 3 photos none have facts; 0 contradictions"

@@ -68,7 +68,7 @@ def test_a_hostile_folder_costs_a_line_each_and_loses_nothing(tmp_path: Path) ->
 
 
 def test_a_folder_without_photos_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has no photo"):
+    with pytest.raises(UserError, match="contains no photos"):
         read_album(tmp_path)
 
 

@@ -90,7 +90,7 @@ def test_a_contradiction_is_seen_through_larger_blocks() -> None:
 def test_a_word_on_an_image_that_is_gone_is_stale_and_changes_nothing() -> None:
     groups, found = grouped(LINE, [different("a", "gone")])
     assert groups == {"abc", "xy"} and not found.outcome.in_effect
-    assert found.outcome.stale[0][0] == different("a", "gone") and "gone" in found.outcome.stale[0][1]
+    assert found.outcome.stale[0][0] == different("a", "gone") and "missing" in found.outcome.stale[0][1]
 
 
 NAMES = "abcdefghij"

@@ -99,7 +99,7 @@ def test_a_decision_on_an_image_that_is_gone_is_listed(tmp_path: Path, album: Pa
             copy.write_bytes(file.read_bytes())
     again = build(tmp_path, less)
     ((decision, why),) = again.stale
-    assert other["image_id"] in decision.text and "gone" in why
+    assert other["image_id"] in decision.text and "missing" in why
     applied = publish_decisions(again.path)
     assert (applied.stale, applied.waiting_count) == (again.stale, 0), "applying on top of it forgets neither"
 

@@ -186,7 +186,7 @@ def test_a_generator_that_gives_hardly_anything_new_is_told_why() -> None:
     health = health_of(waves(texts, lambda number: "wrong_language" if number % 20 else ""), PEOPLE, "zh")
     assert codes(health) == ["few_new", "poor_topics"]
     assert "5% of 200 rows are new" in health.warnings[0].text and "wrong language" in health.warnings[0].text
-    assert "3 topics: 乐器" in health.warnings[1].text
+    assert "3 topics yield almost no objects: 乐器" in health.warnings[1].text
 
 
 def test_figures_are_those_of_all_replies_and_the_recent_rows() -> None:

@@ -36,13 +36,13 @@ def test_what_is_in_the_set_is_in_effect_though_another_query_turned_it_away() -
     [
         ("q_2", None, "nobody accepted that query"),
         ("q_2", ("search", "rejected", "results_not_reported"), "rejected again: results_not_reported"),
-        ("q_2", ("queries", "rejected", "too_few_images"), "no good image"),
-        ("q_2", ("queries", "pending", "too_few_images"), "may come yet"),
-        ("http://b/1", None, "no query that is searched for has it"),
+        ("q_2", ("queries", "rejected", "too_few_images"), "no suitable image"),
+        ("q_2", ("queries", "pending", "too_few_images"), "may still arrive"),
+        ("http://b/1", None, "it is not among the first results"),
         ("http://b/1", ("images", "rejected", "not_needed"), "enough"),
         ("http://b/1", ("images", "rejected", "query_dropped"), "its query was rejected"),
         ("http://b/1", ("images", "rejected", "near_duplicate"), "shows the same"),
-        ("http://b/1", ("images", "pending", "timeout"), "may come yet"),
+        ("http://b/1", ("images", "pending", "timeout"), "may still arrive"),
         ("http://b/1", ("images", "quarantined", "not_found"), "rejected again: not_found"),
         ("http://b/1", ("results", "rejected", "repeated_url"), "better rank"),
     ],
@@ -55,5 +55,5 @@ def test_what_is_not_says_why(item: str, away: tuple[str, str, str] | None, why:
 
 def test_the_last_stage_tells() -> None:
     ledger = book(("results", "http://b/1", "rejected", "repeated_url"), ("images", "http://b/1", "pending", "timeout"))
-    assert "may come yet" in summarize_overrides(words("http://b/1"), KEPT, ledger).stale[0][1]
+    assert "may still arrive" in summarize_overrides(words("http://b/1"), KEPT, ledger).stale[0][1]
     assert summarize_overrides({}, KEPT, ledger).stale == ()

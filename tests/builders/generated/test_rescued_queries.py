@@ -148,7 +148,7 @@ def test_a_query_with_too_few_results_goes_on_and_nothing_else_changes(
         assert (plan["complete"], plan["images_at_most"], len(server.asked)) == (3, 5, asked)
     offline = build(wanted, offline=True)
     assert not offline.is_new and told(offline) == {
-        word.item: "some of its images may come yet: run the same command again"
+        word.item: "some of its images may still arrive: run the same command again"
     }
     second = build(wanted)
     assert second.version == 2 and truth(second) == truth(first) | {text: truth(second)[text]}
@@ -178,7 +178,7 @@ def test_a_query_with_too_few_images_keeps_what_good_ones_there_are(made: Made, 
     second = build(wanted)
     assert truth(second) == truth(first) | {text: truth(second)[text] for text in (few, fetched)}
     assert ranks(second, few) == ["0", "2"] and ranks(second, fetched) == ["1", "4"]
-    assert told(second) == {ids[none]: "no good image was found for it"}
+    assert told(second) == {ids[none]: "no suitable image was found for it"}
     assert second.manifest["decisions"]["in_effect"] == sorted(word.decision_id for word in words[:2])
     same_again(first, second)
 
@@ -246,8 +246,8 @@ def test_a_result_is_let_in_whatever_the_service_says_and_rank_decides(
     assert ranks(second, text) == ["1", "3", "2"], "by address: good/…/1, good/…/3, small/…/2"
     assert told(second) == {
         advertisement: "rejected again: not_found",
-        long: "the images before it were enough (collect.keep)",
-        f"{server}/nowhere": "no query that is searched for has it among its first results",
+        long: "enough images ranked before it (collect.keep)",
+        f"{server}/nowhere": "it is not among the first results of any query that is searched for",
     }
     assert second.manifest["decisions"]["in_effect"] == [words[0].decision_id]
     same_again(first, second)

@@ -21,15 +21,15 @@ def test_objects_come_by_topic_with_the_file_s_digest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", "holds no topics"),
-        ("[a, b]", "holds no topics"),
-        ("食物: 饺子", "食物.*is no topic with a list"),
-        ("食物: []", "食物.*is no topic with a list"),
-        ("食物: [饺子, 1]", "1 is no text"),
-        ("食物: [yes]", "True is no text"),
-        ("食物: ['']", "'' is no text"),
-        ("1: [a]", "1.*is no topic"),
-        ("食物: [饺子\n", "line 2.*is no YAML"),
+        ("", "contains no topics"),
+        ("[a, b]", "contains no topics"),
+        ("食物: 饺子", "食物.*is not a topic with a list"),
+        ("食物: []", "食物.*is not a topic with a list"),
+        ("食物: [饺子, 1]", "1 is not text"),
+        ("食物: [yes]", "True is not text"),
+        ("食物: ['']", "'' is not text"),
+        ("1: [a]", "1.*is not a topic"),
+        ("食物: [饺子\n", "line 2.*is not valid YAML"),
         ("食物: [饺子]\n食物: [汉堡]\n", "has the key '食物' twice"),
     ],
 )
@@ -45,7 +45,7 @@ def test_a_file_that_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not UTF-8"):
         read_topic_samples(tmp_path / "gbk.yaml")
     (tmp_path / "huge.yaml").write_bytes(b"#" * (1 << 20) + b"\n")
-    with pytest.raises(UserError, match="more than a megabyte"):
+    with pytest.raises(UserError, match="larger than one megabyte"):
         read_topic_samples(tmp_path / "huge.yaml")
 
 

@@ -142,10 +142,10 @@ def test_ids_may_be_strings_whole_floats_or_huge(read: Read) -> None:
 def test_a_missing_or_repeated_key_is_one_error(read: Read, key: str) -> None:
     whole = json.loads(coco())
     missing = {k: v for k, v in whole.items() if k != key}
-    with pytest.raises(UserError, match=rf"f\.json .*has no '{key}'"):
+    with pytest.raises(UserError, match=rf"f\.json .*has no key '{key}'"):
         read(json.dumps(missing).encode())
     twice = coco()[:-1] + f', "{key}": {json.dumps(whole[key])}}}'.encode()
-    with pytest.raises(UserError, match=rf"f\.json .*has '{key}' twice"):
+    with pytest.raises(UserError, match=rf"f\.json .*has the key '{key}' twice"):
         read(twice)
 
 
@@ -190,13 +190,13 @@ def test_images_and_annotations_must_be_arrays(read: Read, key: str, value: Any)
 @pytest.mark.parametrize(
     ("categories", "said"),
     [
-        ([], "no list of categories"),
-        ({}, "no list of categories"),
+        ([], "not a list of categories"),
+        ({}, "not a list of categories"),
         ([5], r"categories\[0\].*no id or no name"),
         ([CATEGORY, {"id": 4}], r"categories\[1\].*no id or no name"),
         ([{"id": 4, "name": "  "}], "no id or no name"),
         ([{"id": 4, "name": "\ud800"}], "no id or no name"),
-        ([CATEGORY, {"id": 3.0, "name": "b"}], "the id 3 of 'Cigar/Cigarette' again"),
+        ([CATEGORY, {"id": 3.0, "name": "b"}], "the id 3, which already belongs to 'Cigar/Cigarette'"),
     ],
 )
 def test_doubtful_categories_are_refused(read: Read, categories: Any, said: str) -> None:

@@ -131,12 +131,12 @@ def test_only_accepted_names_go_into_the_table() -> None:
 @pytest.mark.parametrize(
     ("filled", "message"),
     [
-        (reviewed(("Mouse", "鼠", "accept"), ("Rat", "鼠", "accept")), "Mouse.*'Rat' would both be '鼠' in zh"),
-        (reviewed(("Dog", "狗", "accept")), "Dog.*is no label of the table"),
-        (reviewed(("Mouse", "鼠标", "yes")), "has the verdict 'yes'.*accept, reject or nothing"),
-        (reviewed(("Mouse", " ", "accept")), "is accepted without a name"),
+        (reviewed(("Mouse", "鼠", "accept"), ("Rat", "鼠", "accept")), "Mouse.*the same name as 'Rat': '鼠' in zh"),
+        (reviewed(("Dog", "狗", "accept")), "Dog.*is not a label of the table"),
+        (reviewed(("Mouse", "鼠标", "yes")), "has the verdict 'yes'.*write accept or reject"),
+        (reviewed(("Mouse", " ", "accept")), "is accepted but has no name"),
         (reviewed(("Mouse", "鼠标", "accept"), language="fr"), r"language.*\['fr'\]"),
-        (reviewed(("Mouse", "鼠标", "accept")).drop(columns="proposal"), "proposal.*lacks"),
+        (reviewed(("Mouse", "鼠标", "accept")).drop(columns="proposal"), "proposal.*is missing"),
     ],
 )
 def test_what_cannot_be_taken_over_is_one_line(filled: pd.DataFrame, message: str) -> None:

@@ -122,7 +122,7 @@ def test_a_tag_that_is_too_unsure_to_count_proposes_a_judgment(album: Path) -> N
     }
     assert proposed["黑夜", "p3.png"] == "not annotated: 黑夜 0.20 (tags.csv)"
     assert {image for _, image in proposed} == {"p3.png"} and len(plain.tables.candidate_judgments) == 0
-    with pytest.raises(UserError, match="of a single file of tags, without detections"):
+    with pytest.raises(UserError, match="a single file of tags and no detections"):
         load_definition(None, keys(album, tags, *rules, f"detections.results={tags}"), "precision")
 
 
@@ -146,8 +146,8 @@ def test_all_forms_hold_the_same_tags(tmp_path: Path, name: str, text: str) -> N
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a,b\n1,2\n", "has a, b. Next: name one of file_name"),
-        ("file_name,tag\n", "has no tag in 0 rows"),
+        ("a,b\n1,2\n", "has the columns a, b. Next: name the image column one of file_name"),
+        ("file_name,tag\n", "has no tags in 0 rows"),
         ("file_name,tag,score\na.jpg,dog,0.1\n", "lower tags.at_least"),
     ],
 )
@@ -161,7 +161,7 @@ def test_a_table_without_tags_is_one_line(tmp_path: Path, text: str, reason: str
     [
         (["families=[count]", "exhaustive=true"], "tags of whole images have none"),
         (["images=null"], "need the folder of the images"),
-        (["boxes.crowd=false"], "leaves out tags"),
+        (["boxes.crowd=false"], "excludes tags"),
     ],
 )
 def test_what_needs_boxes_is_refused(album: Path, more: list[str], reason: str) -> None:

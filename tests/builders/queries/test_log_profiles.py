@@ -55,7 +55,7 @@ def test_a_brand_that_is_called_as_a_total_stays(tmp_path: Path) -> None:
 
 def test_a_column_of_counts_that_is_not_known_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("query,Nachfragen\nred bicycle,410\n雪山,96\nwooden bridge,61\n", "utf-8")
-    with pytest.raises(UserError, match=r"'Nachfragen' holds 410, 96, 61 .*columns.count: 'Nachfragen', or ''"):
+    with pytest.raises(UserError, match=r"'Nachfragen' contains 410, 96, 61 .*columns.count: 'Nachfragen', or ''"):
         read(tmp_path / "log.csv")
     assert read(tmp_path / "log.csv", columns={"count": "Nachfragen"})[0]["red bicycle"] == 410
     assert read(tmp_path / "log.csv", columns={"count": ""})[0]["red bicycle"] == 1

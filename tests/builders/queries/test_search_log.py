@@ -85,7 +85,7 @@ def test_an_error_about_the_columns_shows_no_private_header(tmp_path: Path) -> N
     path = tmp_path / "log.csv"
     path.write_text("anna@example.org,when\nx,y\n")
 
-    with pytest.raises(UserError, match=r"no column query or text \(it has when\)") as error:
+    with pytest.raises(UserError, match=r"no column `query` or `text` \(it has when\)") as error:
         read(path)
     assert "anna" not in str(error.value)
 
@@ -129,10 +129,10 @@ def test_exports_of_analytics_services_and_spreadsheets_are_read_as_they_are(tmp
         ("log.csv", "搜索词,次数\ndog,3\n".encode("gb18030"), r"gb18030: “搜索词 次数”.*tables.encoding: gb18030"),
         ("log.csv", b"\x1f\x8b000", "gzip"),
         ("log.xlsx", b"no archive", "no readable .xlsx"),
-        ("log.pdf", b"dog", "is none of"),
+        ("log.pdf", b"dog", "known formats"),
         ("log.txt", "狗在沙滩\n红色自行车\n".encode("gb18030"), "2 of 2 lines.*gb18030: “狗在沙滩”"),
-        ("log.txt", b"\n\n", "holds no query in 2 lines"),
-        ("log.csv", b"", "no column query or text"),
+        ("log.txt", b"\n\n", "contains no query in 2 lines"),
+        ("log.csv", b"", "no column `query` or `text`"),
         ("log.csv", b"query,keyword\na,b\n", "several columns"),
     ],
 )

@@ -298,7 +298,7 @@ def test_who_is_asked_again_sees_what_rivals_say() -> None:
 
 def test_an_unknown_policy_is_a_value_error() -> None:
     queries, qrels, images = world(SMALL)
-    with pytest.raises(ValueError, match="'ask' is none of drop, merge, review"):
+    with pytest.raises(ValueError, match="'ask'; use one of drop, merge, review"):
         resolve_ambiguity(queries, qrels, images, rivals_of(), "ask")
 
 

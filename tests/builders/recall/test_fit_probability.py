@@ -64,7 +64,7 @@ def test_captions_from_templates_are_not_scored_by_what_people_said_of_written_o
     answers = build_answer_index(album.queries, album.qrels, album.images, None)
     assert len(answers.texts) > 100
     found = find_confusable_images(album.queries, album.qrels, album.images, rules, vectors)
-    assert str(found.lines[language]).startswith("unrelated images share more words than those fitted to")
+    assert str(found.lines[language]).startswith("unrelated images share more words than in the fitted data")
     some = slice(0, 20)
     few = find_confusable_images(album.queries[some], album.qrels[some], album.images, rules, vectors[some])
     assert few.lines[language] == "fewer than 30 captions"
@@ -72,7 +72,7 @@ def test_captions_from_templates_are_not_scored_by_what_people_said_of_written_o
 
 def test_a_broken_file_is_refused_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "lines.json").write_text(LINES_FILE.read_text("utf-8")[:-20], "utf-8")
-    with pytest.raises(UserError, match="cannot be read as fitted lines"):
+    with pytest.raises(UserError, match="does not contain valid fitted lines"):
         read_lines(tmp_path / "lines.json")
 
 

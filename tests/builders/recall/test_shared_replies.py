@@ -102,6 +102,6 @@ def test_the_model_is_asked_no_further(tmp_path: Path) -> None:
         captions = {"model": "openai_compatible", "options": options, "prompt": "en/caption"}
         given = {"name": "c", "images": str(tmp_path), "captions": captions, "out": str(tmp_path / "sets")}
         definition = RecallDefinition.model_validate(given)
-        with pytest.raises(UserError, match="1 serve 32 of 32 images"):
+        with pytest.raises(UserError, match="1 replies cover 32 of 32 images"):
             caption_images(images, definition, open_chat_session(definition), {}, Ledger())
         assert len(endpoint.asked) < 36

@@ -179,7 +179,7 @@ def test_people_chose_and_the_web_was_searched_only_where_that_is_so() -> None:
     undecided = text_of(set_)
     assert "people chose" not in undecided and "an image search found on the web" in undecided
     chosen = notes | {"collection": {**notes["collection"], "choices_of_people": 3}}
-    assert "and people chose." in text_of(set_, notes=chosen)
+    assert "and people selected." in text_of(set_, notes=chosen)
     nowhere = {**notes["collection"]["fetched"], "hosts": 0, "most": []}
     local = text_of(set_, notes=notes | {"collection": {**notes["collection"], "fetched": nowhere}})
     assert "on the web" not in local and "from a local album" in local

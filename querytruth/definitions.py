@@ -35,13 +35,15 @@ def _describe_defect(model: type[BaseModel], error: ValidationError) -> tuple[st
     if defect["type"] == "extra_forbidden":
         return f"key {key!r} is unknown", suggest_choice(str(defect["loc"][-1]), _keys_beside(model, defect["loc"]))
     if defect["type"] == "missing":
-        return f"key {key!r} is missing", f"add it, or say --set {key}=…"
+        return f"key {key!r} is missing", f"add it, or give --set {key}=…"
     given = f", given {defect['input']!r}" if not isinstance(defect["input"], dict) else ""
     message = defect["msg"].removeprefix("Value error, ")
     if defect["type"] in ("model_type", "model_attributes_type", "dict_type"):  # pydantic's text names a Python class
-        message = "is a section of keys, such as {key: value}"
+        message = "needs a mapping of keys, such as {key: value}"
         if defect["input"] is None:
-            return f"key {key!r}: {message}, and cannot be null", "leave the key out for its defaults, or give its keys"
+            return f"key {key!r}: {message}, and cannot be null", (
+                "remove the key to use its defaults, or give its keys"
+            )
     if not key:
         return message, "fix the definition"
     return f"key {key!r}: {message}{URL_CREDENTIALS.sub('://…@', given)}", "fix the value"
@@ -65,26 +67,28 @@ class StrictModel(BaseModel):
 
 def _reject_url_credentials(value: str) -> str:
     if URL_CREDENTIALS.search(value):
-        raise ValueError("holds a user or password, which would stand in every manifest; use the environment")
+        raise ValueError(
+            "contains a user name or password, which every manifest would record; use environment variables"
+        )
     return value
 
 
 def _check_prompt_name(name: str) -> str:
     if not _PROMPT_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is none: language/name, such as zh/caption or en/topics")
+        raise ValueError(f"{name!r} is not a prompt name; write language/name, such as zh/caption or en/topics")
     return name
 
 
 def check_prompt_files(files: Mapping[str, str], usable: Iterable[str]) -> None:
     """Raise ValueError for a file of a prompt that is not asked."""
     if unused := sorted(files.keys() - set(usable)):
-        raise ValueError(f"prompt_files has {unused[0]}, and no prompt of that name is asked")
+        raise ValueError(f"prompt_files has {unused[0]}, but the definition uses no prompt of that name")
 
 
 def reject_repetition(values: list[str]) -> list[str]:
     """Return the values themselves. Raises ValueError where one occurs twice."""
     if len(set(values)) < len(values):
-        raise ValueError("names something twice")
+        raise ValueError("contains a value twice")
     return values
 
 
@@ -172,7 +176,7 @@ class SetDefinition(Definition):
         if not isinstance(keys, dict) or not is_object_url(str(keys.get("out", ""))):
             return keys
         if keys.get("publish_to") is not None:
-            raise ValueError("out and publish_to both name a bucket")
+            raise ValueError("out and publish_to are both buckets; only one can be")
         url = _check_bucket_url(str(keys["out"]))
         return {**keys, "out": str(Path(url.replace("://", "-work/", 1))), "publish_to": url}
 

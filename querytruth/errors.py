@@ -21,7 +21,7 @@ _WRITE_FIXES = {
     errno.ENOSPC: "make room",
     errno.EDQUOT: "make room",
     errno.EROFS: "choose another folder",
-    errno.EACCES: "allow writing there",
+    errno.EACCES: "make it writable",
 }
 SEVERITIES = ("error", "warning", "note")
 REDACTED = "[redacted]"

@@ -40,8 +40,8 @@ def load_prompt(name: str, own_files: Mapping[str, str] = _NO_FILES, like: str |
     if like is not None and template.fields != (expected := prompts.load_template(like).fields):
         listed = ", ".join(sorted(f"{{{field}}}" for field in expected)) or "none"
         item = own_files.get(name, name)
-        next_step = f"it needs each of these, and no others: {listed}"
-        raise UserError(_STAGE, item, f"has other fields than {like}", next_step)
+        next_step = f"it needs exactly these fields: {listed}"
+        raise UserError(_STAGE, item, f"does not have the same fields as {like}", next_step)
     return template
 
 
@@ -49,13 +49,13 @@ def _load(name: str, own_files: Mapping[str, str]) -> prompts.PromptTemplate:
     if name in own_files:
         text = read_text(Path(own_files[name])).strip("\n")
         if not text.strip():
-            raise UserError(_STAGE, own_files[name], "is empty", "write the question that the model is asked")
+            raise UserError(_STAGE, own_files[name], "is empty", "write the question to ask the model")
         return prompts.PromptTemplate(name, text)
     try:
         return prompts.load_template(name)
     except OSError:
-        next_step = "choose one of the files below prompts/, or give prompt_files a file of this name"
-        raise UserError(_STAGE, name, "is no prompt", next_step) from None
+        next_step = "choose a file in prompts/, or give prompt_files a file with this name"
+        raise UserError(_STAGE, name, "is not a known prompt", next_step) from None
 
 
 def read_text(path: Path) -> str:
@@ -63,7 +63,7 @@ def read_text(path: Path) -> str:
         with open_regular(path) as file:
             data = file.read(_LIMIT + 1)
         if len(data) > _LIMIT:
-            raise UserError(_STAGE, path, "has more than a megabyte", "give a file with one prompt, or with rules")
+            raise UserError(_STAGE, path, "is larger than one megabyte", "give a file with one prompt, or rules")
         return data.decode("utf-8-sig").replace("\r\n", "\n")
 
 
@@ -167,7 +167,7 @@ def require_a_reply(stage: str, name: str, answers: Sequence[ChatAnswer]) -> Non
     """Raise UserError where questions were asked and the model answered none of them: nothing would come of it."""
     failures = [answer for answer in answers if isinstance(answer, Failure)]
     if failures and len(failures) == len(answers):
-        reason = f"got no reply to any of {len(answers)} questions ({failures[0].reason}: {failures[0].detail})"
+        reason = f"got no reply to any of the {len(answers)} questions ({failures[0].reason}: {failures[0].detail})"
         next_step = "run without --offline" if current_run().offline else "fix that, then run the same command"
         raise UserError(stage, name, reason, next_step)
 

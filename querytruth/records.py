@@ -207,7 +207,7 @@ def check_ids(name: str, table: pa.Table) -> None:
             is_wrong = pc.invert(pc.match_substring_regex(ids, f"^(?:{_SAFE_ID.pattern})$"))
             if pc.any(is_wrong).as_py():
                 wrong = str(ids.filter(is_wrong)[0].as_py())
-                raise ValueError(f"table {name}, column {column}: {wrong[:80]!a} is no id")
+                raise ValueError(f"table {name}, column {column}: {wrong[:80]!a} is not a valid id")
 
 
 _KEYS = {"queries": ["query_id"], "images": ["image_id"], "qrels": ["query_id", "image_id"]}
@@ -227,20 +227,20 @@ def check_rows(name: str, table: pa.Table) -> None:
         # Published tables are sorted: only others need the hash table.
         if not is_ascending(ranks) and (is_twice := pd.Series(join_ranks(ranks)).duplicated().to_numpy()).any():
             row = table.select(_KEYS[name]).slice(int(np.argmax(is_twice)), 1).to_pylist()[0]
-            raise ValueError(f"table {name}: {', '.join(map(str, row.values()))} is there twice")
+            raise ValueError(f"table {name}: {', '.join(map(str, row.values()))} occurs twice")
     for column in _NUMBERS.get(name, ()):
         if pc.all(pc.is_finite(table[column])).as_py() is False:
-            raise ValueError(f"table {name}, column {column}: holds a value that is no number")
+            raise ValueError(f"table {name}, column {column}: contains a value that is not a number")
     for column in _NAMES.get(name, ()):
         distinct_names = pc.unique(table[column])
         if pc.any(pc.match_substring_regex(distinct_names, _NO_NAME)).as_py():
-            raise ValueError(f"table {name}, column {column}: holds a control character or a line separator")
+            raise ValueError(f"table {name}, column {column}: contains a control character or a line separator")
     if name == "queries":
         if pc.list_flatten(table["labels"]).null_count:
-            raise ValueError(f"table {name}, column labels: holds an empty label")
+            raise ValueError(f"table {name}, column labels: contains an empty label")
         lengths = pc.fill_null(pc.list_value_length(table["labels"]), 0)
         if pc.any(pc.and_(pc.is_valid(table["family"]), pc.equal(lengths, 0))).as_py():
-            raise ValueError(f"table {name}, column labels: a query of a family has none")
+            raise ValueError(f"table {name}, column labels: a query with a family has no labels")
 
 
 def rank_texts(column: pa.ChunkedArray) -> tuple[Any, pa.Array]:

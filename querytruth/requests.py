@@ -72,7 +72,7 @@ class Request(StrictModel):
             raise UsageError(wrong.item, wrong.reason, wrong.next_step, cls.stage)
         name = str(next(iter(defect["loc"]), cls.stage))
         if defect["type"] == "extra_forbidden":
-            raise UsageError(name, "is no option", suggest_choice(name, [*cls.model_fields]), cls.stage)
+            raise UsageError(name, "is not a known option", suggest_choice(name, [*cls.model_fields]), cls.stage)
         if defect["type"] == "missing":
             raise UsageError(name, "is missing", f"give {name}", cls.stage)
         reason = defect["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
@@ -111,7 +111,7 @@ def takes_request(
             of = places[: len(known) and 1]
             places = places[len(of) :]
             if len(places) > len(by_place):
-                raise UsageError(repr(places[-1]), "is one argument too many", "give it by its name", request.stage)
+                raise UsageError(repr(places[-1]), "is one argument too many", "pass it by keyword", request.stage)
             values |= dict(zip(by_place, places, strict=False))
             kept = {one.name: values.pop(one.name) for one in own if one.name in values}
             values |= {name: getattr(set_, place) for set_ in of for name, place in known.items()}

@@ -45,12 +45,12 @@ def test_an_option_that_is_added_is_in_the_command_the_function_and_the_form() -
         ({"baseline": "random", "k": 0}, "k (evaluate): is 0: must be greater than or equal to 1"),
         (
             {"baseline": "random", "directoin": "both"},
-            "is no option. Next: did you mean 'direction'?",
+            "is not a known option. Next: did you mean 'direction'?",
         ),
-        ({"baseline": ["random", "oracle"], "name": "both"}, "name (evaluate): is the name of one system"),
-        ({"baseline": "random", "qrels": "q.txt"}, "the set (evaluate): is missing, or is there beside qrels"),
-        ({"run": "a.trec", "direction": "both"}, "a run answers one way"),
-        ({"baseline": "random", "metrics": "ndgc@10"}, "is no metric"),
+        ({"baseline": ["random", "oracle"], "name": "both"}, "name (evaluate): can name only one system"),
+        ({"baseline": "random", "qrels": "q.txt"}, "the set (evaluate): must be given, or qrels, but not both"),
+        ({"run": "a.trec", "direction": "both"}, "a run has one direction"),
+        ({"baseline": "random", "metrics": "ndgc@10"}, "is not a known metric"),
     ],
 )
 def test_what_cannot_be_is_one_line(values: dict[str, Any], says: str) -> None:

@@ -48,7 +48,7 @@ class Comparison:
         """The queries on which two systems differ most by the first metric: query_id, text, both figures, difference.
         Raises UserError for more than two systems."""
         if self.pair is None:
-            raise UserError("compare", f"{len(self.results)} systems", "are more than two", "compare two of them")
+            raise UserError("compare", f"{len(self.results)} systems", "is too many", "compare two of them")
         metric, ids = str(self.table["metric"].iloc[0]), self.pair.most_different_queries
         texts, sides = self.texts, (self.pair.first, self.pair.second)
         figures = {str(side.system["name"]): side.per_query[metric].reindex(ids).tolist() for side in sides}
@@ -69,8 +69,8 @@ class Comparison:
     def __repr__(self) -> str:
         """Return a line per pair and metric."""
         return "\n".join(
-            f"{row.one} less {row.other}: {row.metric} {row.difference:+.4f} [{row.low:+.4f}, {row.high:+.4f}], "
-            f"p {row.p_holm:.3f}"
+            f"{row.one} minus {row.other}: {row.metric} {row.difference:+.4f} [{row.low:+.4f}, {row.high:+.4f}], p "
+            f"{row.p_holm:.3f}"
             for row in self.table.itertuples()
         )
 
@@ -90,7 +90,7 @@ class ProgramComparison(CompareRequest):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     run: Annotated[Any, BeforeValidator(_as_runs), ByPlace("RUN")] = Field(
-        (), description="Two or more files, results' folders, data frames or evaluations; or a dict of these by name."
+        (), description="Two or more files, result folders, data frames or evaluations; or a dict of these by name."
     )
 
 
@@ -141,8 +141,8 @@ class ProgramGate(GateRequest):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    candidate: Any = Field(description="The run, file, result's folder or evaluation that is to go out.")
-    baseline: Any = Field(description="That to compare with.")
+    candidate: Any = Field(description="Run to release: a file, result folder, data frame or evaluation.")
+    baseline: Any = Field(description="Run to compare with.")
 
 
 def gate_runs(request: GateRequest) -> GateReport:
@@ -162,7 +162,7 @@ class ProgramSize(SizeRequest):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    pilot: Any = Field(None, description="Two runs: how much systems differ by query.")
+    pilot: Any = Field(None, description="Two runs that show how much systems differ per query.")
 
 
 def plan_queries(request: SizeRequest) -> dict[str, Any]:

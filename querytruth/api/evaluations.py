@@ -126,16 +126,16 @@ class ProgramEvaluation(EvaluationRequest):
 
     run: Annotated[list[Any], ONE_OR_MORE] = Field(
         default_factory=list,
-        description="A file, a result's folder, a data frame (query_id, image_id, score), scores by query and image, "
+        description="A file, a result folder, a data frame (query_id, image_id, score), scores by query and image, "
         "or another evaluation.",
     )
     vectors: Annotated[list[Any], ONE_OR_MORE] = Field(
-        default_factory=list, description="Arrays (queries, images) with a row for each of the set's, or a folder."
+        default_factory=list, description="Two arrays (queries, images), one row per item of the set; or a folder."
     )
     search: SearchFunction | None = Field(
-        None, description="A function of a text and a number k: image ids, the best first, or pairs of id and score."
+        None, description="A function of a text and a number k; it returns image ids, best first, or (id, score) pairs."
     )
-    store: bool = Field(False, description="Store the result beside the set.")
+    store: bool = Field(False, description="Store the result next to the set.")
 
     def count_systems(self) -> int:
         return super().count_systems() + (self.search is not None)
@@ -154,13 +154,16 @@ def _load_system(request: ProgramEvaluation, judged: judged_sets.JudgedSet) -> E
     if request.run and not isinstance(request.run[0], str | Path):
         if request.scores is not None:
             raise UsageError(
-                "scores", "is of files", "turn the table's numbers so that the highest is the best", "evaluate"
+                "scores",
+                "applies to run files only",
+                "change the table so that the highest score is the best",
+                "evaluate",
             )
         system = load_run(request.run[0], judged, name)
         return system if request.ids == "image_id" else systems.name_images(system, judged, request.ids)
     found = load_systems(request, judged)
     if len(found) != 1:
-        raise UsageError("the system", f"is {len(found)} runs of a folder", "evaluate them one by one", "evaluate")
+        raise UsageError("the system", f"is a folder of {len(found)} runs", "evaluate them one by one", "evaluate")
     return found[0] if name is None else systems.rename_system(found[0], name)
 
 
@@ -168,7 +171,7 @@ def _load_system(request: ProgramEvaluation, judged: judged_sets.JudgedSet) -> E
 def evaluate(request: ProgramEvaluation) -> Evaluation:
     """Measure how well one system finds the images of a set, or of bare judgments. Raises UserError."""
     if request.count_systems() > 1 or request.direction == "both":
-        raise UsageError("the system", "is one, and so is the direction", "evaluate them one by one", "evaluate")
+        raise UsageError("the system", "must be one, in one direction", "evaluate them one by one", "evaluate")
     with image_roots([str(root) for root in request.images]):
         judged = load_judgments(request)
         (stored,) = evaluate_systems(judged, [_load_system(request, judged)], request.directions, request)

@@ -133,7 +133,7 @@ class LoadedSet:
         rows = queries[queries["query_id"] == query]
         rows = rows if len(rows) else queries[queries["text"] == query]
         if not len(rows):
-            raise UserError("show", query, f"is no query of {self.name}", "give a query_id or a text of its `queries`")
+            raise UserError("show", query, f"is not a query of {self.name}", "give an id or text from its `queries`")
         row = rows.iloc[0]
         judgments = self.qrels[self.qrels["query_id"] == row["query_id"]].drop(columns="query_id")
         judgments = judgments.sort_values(["relevance", "image_id"], ascending=[False, True], kind="stable")
@@ -182,7 +182,7 @@ class LoadedSet:
         people, places or texts of an album unless `with_names`. `private`: host and folders of the build and the
         decision logs stay here; what a published file holds is refused."""
         folder = BucketFolder.parse(to)
-        next_step = "say --with-places, --with-names (with_places=True …) where readers may know that"
+        next_step = "if readers may know that, give --with-places, --with-names (with_places=True …)"
         self.tables.refuse_facts("publish", self.path, next_step, places=with_places, names=with_names)
         if private:
             refuse_private(self.tables, "publish", self.path)
@@ -237,8 +237,8 @@ class LoadedSet:
         reviewer = reviewer or current_user_name()
         reading = read_foreign_judgments(self.path, Path(file), reviewer, allow_unknown=allow_unknown)
         if problems := reading.problems:
-            reason = f"{problems[0]} ({len(problems):,} such rows); no decision was taken"
-            raise UserError("import judgments", file, reason, "fix the rows, or leave unknown ones out: allow_unknown")
+            reason = f"{problems[0]} ({len(problems):,} such rows); no decision was imported"
+            raise UserError("import judgments", file, reason, "fix the rows, or ignore unknown ones: allow_unknown")
         take_decisions(self.path.parent, reading.decisions)
         return len(reading.decisions)
 

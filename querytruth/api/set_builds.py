@@ -37,9 +37,9 @@ class ProgramBuild(ModelBuild):
     """A build from a program: of a YAML file, a dict of its keys, or a typed definition such as Recall(name=…)."""
 
     overrides: Annotated[list[str], BeforeValidator(list_overrides)] = Field(
-        default_factory=list, description='Keys of a file or dict, changed for this build: {"select.count": 1000}.'
+        default_factory=list, description='Keys of the definition to replace in this build: {"select.count": 1000}.'
     )
-    progress: bool = Field(False, description="Show bars on stderr.")
+    progress: bool = Field(False, description="Show progress bars on stderr.")
 
 
 @takes_request(ProgramBuild)
@@ -79,7 +79,7 @@ def import_set(request: ImportRequest) -> SetBuild:
 class ProgramStage(ChatStage):
     """A stage from a program."""
 
-    name: Annotated[Literal["topics", "objects", "collect"], ByPlace("STAGE")] = Field(description="Which stage.")
+    name: Annotated[Literal["topics", "objects", "collect"], ByPlace("STAGE")] = Field(description="Stage to run.")
 
 
 @takes_request(ProgramStage)

@@ -36,7 +36,7 @@ def ask_cases(golden: GoldenFile, described: SystemFile, file: Path, options: As
     known = recorded.copy()
     answers, _ = system_answers.ask_and_record(described, asked, depth, options, lambda _: known, recorded.update)
     if all(answer.failure for answer in answers):
-        reason = f"answered none of {len(answers):,} queries ({system_answers.describe_failures(answers)})"
+        reason = f"answered none of the {len(answers):,} queries ({system_answers.describe_failures(answers)})"
         raise UserError(system_answers.ASK_STAGE, described.name, reason, system_answers.TRY_ONE)
     if not options.is_offline:  # a line each, so that a diff shows which answers changed
         lines = ",\n".join(f"{json.dumps(key)}: {data.decode()}" for key, data in recorded.items())
@@ -58,8 +58,8 @@ def read_run_answers(golden: GoldenFile, run: Path) -> list[SystemAnswer]:
         hits.setdefault(row.query_id, []).append(SearchHit(row.image_id, row.score))
     found = [hits.get(case.id) or hits.get(case.query, []) for case in golden.cases]
     if not any(found):
-        next_step = "name its queries by their texts, or give each case the id that the run has"
-        raise UserError(STAGE, run, f"has no query of the cases (it has {min(hits)[:80]!r})", next_step)
+        next_step = "set each case's query to its text in the run, or give each case the id from the run"
+        raise UserError(STAGE, run, f"has none of the queries of the cases (it has {min(hits)[:80]!r})", next_step)
     return [SystemAnswer(tuple(one), failure="" if one else "not_in_the_run") for one in found]
 
 
@@ -72,14 +72,14 @@ def match_answers(answers: Sequence[SystemAnswer], root: Path, form: str, search
     files = match_column(ids, [(name, name) for name in names], True) if form == "image_id" else map_names(names, form)
     by_id = {name: files[name] for name in ids if name in files}
     if unclear := [one for one, images in by_id.items() if len(images) > 1]:
-        reason = f"could be several images ({' or '.join(sorted(by_id[unclear[0]])[:3])})"
-        raise UserError(STAGE, f"{search}: {unclear[0]}", reason, "answer with paths below the folder")
+        reason = f"matches several images ({' or '.join(sorted(by_id[unclear[0]])[:3])})"
+        raise UserError(STAGE, f"{search}: {unclear[0]}", reason, "return paths relative to the folder")
     if ids and not by_id:
         import pandas as pd
 
         pattern = find_pattern(ids, pd.DataFrame({"image_id": names, "file_name": names}))
         next_step = f'write ids: "{pattern[0]}" into its file' if pattern else "check images, and ids in its file"
-        raise UserError(STAGE, search, f"answers with no image of {root} (such as {ids[0][:80]!r})", next_step)
+        raise UserError(STAGE, search, f"returned no image of {root} (such as {ids[0][:80]!r})", next_step)
     matched = []
     for answer in answers:
         hits: dict[object, SearchHit] = {}
@@ -92,5 +92,5 @@ def match_answers(answers: Sequence[SystemAnswer], root: Path, form: str, search
 
 
 def _is_image(path: Path) -> bool:
-    with translate_read_errors(STAGE, path, "allow reading it"), path.open("rb") as file:
+    with translate_read_errors(STAGE, path, "make it readable"), path.open("rb") as file:
         return sniff_format(file.read(64)) is not None

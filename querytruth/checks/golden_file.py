@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from querytruth.formats import importers
     from querytruth.formats.set_images import ImageStore
 
-_ANY = "Where a case names any of several images, each of them is judged relevant."
+_ANY = "If a case accepts any of several images, each of them is judged relevant."
 STAGE = "check"
 EXPECTED = ("must", "any", "must_not")
 Model = TypeVar("Model", bound=StrictModel)
@@ -49,7 +49,7 @@ class GoldenCase(StrictModel):
     @model_validator(mode="after")
     def _check_expectation(self) -> Self:
         if self.nothing == bool([*self.must, *self.any, *self.must_not]):
-            raise ValueError("a case needs must, any or must_not, or nothing: true in their place")
+            raise ValueError("a case needs must, any or must_not, or nothing: true instead")
         if self.score is not None and not self.nothing:
             raise ValueError("score needs nothing: true")
         return self
@@ -88,13 +88,13 @@ def load_golden(path: Path, given: Mapping[str, Path]) -> GoldenFile:
         keys = {name: value for name, value in keys.items() if name not in ("system", "run")}
     golden = _validate(GoldenFile, keys | {name: str(value.absolute()) for name, value in given.items()}, str(path))
     if not golden.images.is_dir():
-        raise UserError(STAGE, golden.images, "is not a folder", "name the folder that the search indexes: images")
+        raise UserError(STAGE, golden.images, "is not a folder", "set images to the folder that the search indexes")
     folder, cases = ImageFolder(golden.images.resolve()), []
     for number, case in enumerate(golden.cases, start=1):
         item = f"{path} case {number} ({case.query})"
         found = {name: _find_images(getattr(case, name), folder, item) for name in EXPECTED}
         if both := {*found["must_not"]} & {*found["must"], *found["any"]}:
-            raise UserError(STAGE, item, f"expects and forbids {min(both)}", "remove one of them")
+            raise UserError(STAGE, item, f"both expects and forbids {min(both)}", "remove one of them")
         cases.append(case.model_copy(update=found))
     return golden.model_copy(update={"cases": cases, "images": folder.root})
 
@@ -106,7 +106,7 @@ def read_golden_keys(path: Path) -> dict[str, JsonValue]:
     with translate_read_errors(STAGE, path, "fix the file", also=(yaml.YAMLError,)):
         data = load_yaml(read_regular(path, MAX_YAML_BYTES).decode("utf-8-sig"))
     if not isinstance(data, dict) or not isinstance(data.get("cases"), list):
-        raise UserError(STAGE, path, "has no list of cases", "write system, images and cases: docs/check.md")
+        raise UserError(STAGE, path, "has no list of cases", "write system, images and cases: see docs/check.md")
     queries: dict[str, int] = {}
     for number, keys in enumerate(data["cases"], start=1):
         query = _validate(GoldenCase, keys, f"{path} case {number}").query
@@ -139,7 +139,7 @@ def _validate(model: type[Model], keys: object, item: str) -> Model:
         return model.model_validate(keys)
     except ValidationError as error:
         wrong = describe_definition_error(model, error, item)
-        raise UserError(STAGE, item, wrong.reason, wrong.next_step.partition(", or say --set")[0]) from None
+        raise UserError(STAGE, item, wrong.reason, wrong.next_step.partition(", or give --set")[0]) from None
 
 
 def _find_images(listed: Sequence[str], folder: ImageFolder, item: str) -> list[str]:
@@ -149,7 +149,7 @@ def _find_images(listed: Sequence[str], folder: ImageFolder, item: str) -> list[
         file = folder.find(name)
         names = [os.path.relpath(file, folder.root)] if isinstance(file, Path) else []
         if not (names := names or match_names(folder.list_names(), name)):
-            reason = f"names {name!r}, {str(file).replace('_', ' ')} in {folder.root}"
+            reason = f"refers to {name!r}, {str(file).replace('_', ' ')} in {folder.root}"
             raise UserError(STAGE, item, reason, suggest_choice(name, folder.list_names()))
         found |= dict.fromkeys(names)
     return list(found)
@@ -168,7 +168,7 @@ def add_cases(path: Path, places: Mapping[str, Path], within: int, cases: Sequen
     known = [one["query"] for one in old if isinstance(one, dict)]
     new = [one for one in cases if one["query"] not in known]
     if not old and not new:
-        raise UserError(STAGE, path, "would hold no case", "choose a result of at least one query")
+        raise UserError(STAGE, path, "would contain no cases", "choose a result with at least one query")
     text = yaml.safe_dump({**keys, "cases": [*old, *new]}, allow_unicode=True, sort_keys=False)
     write_page(path, text, "or give --out another name")
     return len(new)

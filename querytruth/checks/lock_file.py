@@ -11,7 +11,7 @@ from querytruth.checks.golden_file import STAGE
 from querytruth.checks.verdicts import CheckReport
 from querytruth.errors import UserError, translate_read_errors, translate_write_errors
 
-_HEAD = "# Written by querytruth check --update: the rank of each image. Read it in a diff.\n"
+_HEAD = "# Written by querytruth check --update: the rank of each image. Review changes in a diff.\n"
 _MISSING = "not found"
 Ranks = dict[str, dict[str, int]]  # by query and image, 0: not found; of a case of nothing the number of results
 
@@ -26,7 +26,7 @@ def read_lock(path: Path) -> tuple[Ranks, str]:
         cases = {str(query): _read_ranks(ranks) for query, ranks in data["cases"].items()}
         return cases, str(data["fingerprint"])
     except (TypeError, KeyError, AttributeError, ValueError):
-        raise UserError(STAGE, path, "is no lock file", "restore it, or remove it and run --update") from None
+        raise UserError(STAGE, path, "is not a lock file", "restore it, or remove it and run with --update") from None
 
 
 def _read_ranks(ranks: dict[str, int | str]) -> dict[str, int]:

@@ -36,7 +36,7 @@ def propose_search(url: str, text: str, names: list[str]) -> str:
             system = HttpSearch(HttpSearchOptions.model_validate(request))
             found = _read_answer(system.read_answer(text or _ASKED[0], _SHOWN), names)
             if found is None:
-                failures.append("names no image of the folder")
+                failures.append("returned no image of the folder")
                 continue
             written = yaml.safe_dump({"system": "http", **request, **found[1]}, allow_unicode=True, sort_keys=False)
             other = _read_answer(system.read_answer(_ASKED[1], _SHOWN), names)
@@ -47,8 +47,8 @@ def propose_search(url: str, text: str, names: list[str]) -> str:
             failures.append(f"{failed.reason}: {failed.detail}".rstrip(": "))
     if ignoring:
         return ignoring
-    next_step = "paste the address of a whole request, such as http://localhost:8000/search?q={query}&size={k}"
-    raise UserError(STAGE, url, f"gave no answer that can be used ({failures[0]})", next_step)
+    next_step = "paste the full address of a request, such as http://localhost:8000/search?q={query}&size={k}"
+    raise UserError(STAGE, url, f"returned no usable answer ({failures[0]})", next_step)
 
 
 def _list_requests(url: str) -> Iterator[SystemKeys]:

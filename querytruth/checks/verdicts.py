@@ -72,7 +72,7 @@ def _find_fault(case: GoldenCase, within: int, answer: SystemAnswer) -> str:
         return f"no answer: {answer.failure.replace('_', ' ')} {answer.detail}".rstrip()
     if case.nothing:
         has_all = case.score is None or all(hit.score is not None for hit in answer.hits)
-        return "" if has_all else "the results have no score"
+        return "" if has_all else "the results have no scores"
     if any(not name.startswith(NO_IMAGE) for name in ids):
         return ""
     return f"no result is an image of the folder (such as {ids[0].removeprefix(NO_IMAGE)!r})" if ids else "no result"
@@ -82,7 +82,7 @@ def _find_problems(case: GoldenCase, within: int, answer: SystemAnswer, ranks: S
     above = [hit.id for hit in answer.hits if case.score is None or (hit.score or 0) > case.score]
     if case.nothing and above:
         limit = "" if case.score is None else f" (above {case.score:g})"
-        yield f"no result expected, {len(above)} found, the first is {above[0]}{limit}"
+        yield f"no result expected, {len(above)} found; the first is {above[0]}{limit}"
     found = {one.image for one in ranks if 0 < one.rank <= within}
     yield from (f"{image} must be within {within}" for image in case.must if image not in found)
     if case.any and found.isdisjoint(case.any):
@@ -98,7 +98,7 @@ def check_floors(floors: Mapping[str, float], cases: Sequence[CheckedCase]) -> I
         found = [([rank for rank in ranks if 0 < rank <= int(cut)], len(ranks)) for ranks in wanted if ranks]
         mean = sum(_measure(metric, *one) for one in found) / max(len(found), 1)
         status: Status = "fail" if mean < floor else "pass"
-        yield CheckedCase(f"floor of {name}", status, [f"{mean:.3f} over {len(found)} cases, floor {floor:g}"])
+        yield CheckedCase(f"minimum {name}", status, [f"{mean:.3f} over {len(found)} cases, minimum {floor:g}"])
 
 
 def _measure(metric: str, found: Sequence[int], wanted: int) -> float:
@@ -112,8 +112,8 @@ def list_notes(cases: Sequence[CheckedCase]) -> Iterator[str]:
     ids = [hit.id for case in cases for hit in case.answer.hits]
     if outside := [one.removeprefix(NO_IMAGE) for one in ids if one.startswith(NO_IMAGE)]:
         such = f"(such as {outside[0][:80]!r})"
-        yield f"{len(outside):,} of {len(ids):,} results are no image of the folder {such}: they keep their ranks"
-    yield f"{len(cases)} cases show what broke; to see a loss of 5 points, a gate needs about {GATE_QUERIES} queries"
+        yield f"{len(outside):,} of {len(ids):,} results are not images of the folder {such}: they keep their ranks"
+    yield f"{len(cases)} cases show what broke; to detect a loss of 5 points, a gate needs {GATE_QUERIES} queries"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ def advise(command: str, word: str) -> str | None:
     from querytruth.sets.manifest import KINDS
 
     kinds = [kind for kind in KINDS if kind != "imported"]  # which `import` makes
-    folder = f"choose from {', '.join(kinds)}; a folder: {command} gallery --set images={word}"
+    folder = f"choose from {', '.join(kinds)}; for a folder, run: {command} gallery --set images={word}"
     return folder if Path(word).is_dir() else suggest_choice(word, kinds)
 
 
@@ -54,7 +54,7 @@ for panel, commands in COMMANDS.items():
     ordered = Group.create_ordered(panel)
     for place, (name, (where, about)) in enumerate(commands.items()):
         app.command(f"{__package__}.{where}", name=name, help=about, group=ordered, sort_key=place)
-app.register_install_completion_command(help="Install the completion of names for your shell.")
+app.register_install_completion_command(help="Install shell completion for querytruth.")
 
 
 class _StopRequested(BaseException):
@@ -74,7 +74,7 @@ def main() -> None:
         err.print(f"[bold red]error[/] {escape(str(error))}", soft_wrap=True)
         sys.exit(error.exit_code)
     except _StopRequested as stop:
-        err.print("stopped; the same command goes on where it stopped")
+        err.print("stopped; run the same command again to continue")
         sys.exit(128 + stop.args[0])
     except BrokenPipeError:
         sys.exit(1)

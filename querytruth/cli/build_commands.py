@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 app = group("build", "Build a set from its definition.")
-labels_app = group("labels", "Translate the labels of annotations, or read what files say of photos.")
+labels_app = group("labels", "Translate the labels of annotations, or derive tags from the metadata of photos.")
 LabelsArgument = Annotated[
-    str, argument(help="A label table (included name, folder, labels.csv), or a COCO file.", metavar="TABLE")
+    str, argument(help="Label table (included name, folder, or labels.csv), or COCO file.", metavar="TABLE")
 ]
 
 
@@ -41,7 +41,7 @@ class Typed(BuildRequest):
     sources: ClassVar[tuple[str, ...]]
 
     definition: Annotated[Path | None, ByPlace("[DEFINITION.yaml]")] = Field(
-        None, description="The definition, a YAML file."
+        None, description="Definition of the set, a YAML file."
     )
 
     @model_validator(mode="after")
@@ -162,7 +162,7 @@ def run_build(request: BuildRequest, prefect: bool) -> BuildResult:
     from querytruth.api import set_builds
 
     if prefect:
-        server = configured_server() or "a server of its own, up in seconds"
+        server = configured_server() or "a temporary server, ready in seconds"
         terminal.err.print(f"querytruth: running as a Prefect flow on {server}")
     return set_builds.run_build(request, terminal.TerminalReporter(), prefect=prefect)
 
@@ -173,21 +173,21 @@ class TranslateRequest(Request):
     stage: ClassVar[str] = "translate labels"
 
     table: Annotated[str, ByPlace("TABLE")] = Field(
-        description="A label table (included name, folder, labels.csv), or a COCO file."
+        description="A label table (name of an included table, folder, or labels.csv), or a COCO file."
     )
-    language: Literal["zh", "en"] = Field(description="The language of the new names.")
-    model: str = Field("openai_compatible", description="A chat model.")
+    language: Literal["zh", "en"] = Field(description="Language of the new names.")
+    model: str = Field("openai_compatible", description="Chat model that translates.")
     model_option: Annotated[list[str], ByName("--model-option", "KEY=VALUE")] = Field(
-        default_factory=list, description="An option of that model."
+        default_factory=list, description="Option of the chat model."
     )
-    to: Path | None = Field(None, description="The CSV to write (default: labels.LANGUAGE.csv).")
-    plan: bool = Field(False, description="Show the calls, their tokens and their cost; ask nothing.")
+    to: Path | None = Field(None, description="CSV file to write (default: labels.LANGUAGE.csv).")
+    plan: bool = Field(False, description="Show the number of calls, their tokens and their cost; send nothing.")
     price: str | None = Field(
         None,
         pattern=r"^\d+(\.\d+)?/\d+(\.\d+)?( ?[A-Z]{3})?$",
-        description="For --plan: what a million tokens in and out cost, such as 0.2/0.6 or 2/8 CNY.",
+        description="With --plan: price of a million input and output tokens, such as 0.2/0.6 or 2/8 CNY.",
     )
-    offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
+    offline: bool = Field(False, description="Use stored replies only; connect to nothing.")
 
     def read_price(self) -> PriceOptions | None:
         """What tokens cost; None where it is not given."""
@@ -214,11 +214,11 @@ def translate(json: JsonOption = False, *, request: TranslateRequest) -> None:
         if json:
             terminal.print_json(planned)
             return
-        calls = f"{planned['labels']:,} labels, {planned['model_calls']:,} calls at most, {format_forecast(planned)}"
+        calls = f"{planned['labels']:,} labels, at most {planned['model_calls']:,} calls, {format_forecast(planned)}"
         terminal.out.print(calls, markup=False, soft_wrap=True)
         return
     if request.price is not None:
-        raise UsageError("--price", "is of a plan", "add --plan, or leave it out")
+        raise UsageError("--price", "needs --plan", "add --plan, or remove --price")
     with terminal.reported_run(offline=request.offline):
         done = translate_labels(request.table, request.language, request.model, options, to)
     if json:
@@ -226,10 +226,10 @@ def translate(json: JsonOption = False, *, request: TranslateRequest) -> None:
         terminal.print_json(found | {"model_calls": done.calls})
         return
     flags = ", ".join(f"{count} {name}" for name, count in sorted(done.problems.items()))
-    terminal.out.print(f"{done.labels} labels, {done.flagged} to look at{f' ({flags})' if flags else ''}", markup=False)
+    terminal.out.print(f"{done.labels} labels, {done.flagged} to check{f' ({flags})' if flags else ''}", markup=False)
     terminal.out.print(
-        f"{done.file}: write accept or reject into verdict, change proposals where they are wrong; "
-        f"then querytruth labels accept {done.file} {request.table} --to my-labels",
+        f"{done.file}: write accept or reject into the column verdict and correct wrong proposals; then run: "
+        f"querytruth labels accept {done.file} {request.table} --to my-labels",
         markup=False,
         soft_wrap=True,
     )
@@ -238,9 +238,9 @@ def translate(json: JsonOption = False, *, request: TranslateRequest) -> None:
 @labels_app.command
 @command
 def accept(
-    reviewed: Annotated[Path, argument(help="The filled-in CSV.", metavar="FILE")],
+    reviewed: Annotated[Path, argument(help="CSV file with the verdicts filled in.", metavar="FILE")],
     table: LabelsArgument,
-    to: Annotated[Path, option(help="The folder of the new label table.")],
+    to: Annotated[Path, option(help="Folder of the new label table.")],
     json: JsonOption = False,
 ) -> None:
     """Write the label table with the names that people accepted.
@@ -263,14 +263,14 @@ class FactsRequest(Request):
 
     stage: ClassVar[str] = "read facts"
 
-    images: Annotated[Path, ByPlace("FOLDER")] = Field(description="The folder of the photos.")
+    images: Annotated[Path, ByPlace("FOLDER")] = Field(description="Folder of the photos.")
     export: Annotated[list[Path], ONE_OR_MORE] = Field(
-        default_factory=list, description="A JSON export of Immich or osxphotos; may be given several times."
+        default_factory=list, description="JSON export of Immich or osxphotos; can be repeated."
     )
-    albums: bool = Field(False, description="Each folder is an album of that name.")
-    within: float = Field(10, gt=0, description="A photo is in a city whose centre is at most so many km away.")
-    pseudonyms: bool = Field(False, description="Write a table of pseudonyms for people, too.")
-    to: Path = Field(Path("facts.csv"), description="The table to write; what people corrected in it is kept.")
+    albums: bool = Field(False, description="Treat each folder as an album of that name.")
+    within: float = Field(10, gt=0, description="Maximum distance in km between a photo and the centre of its city.")
+    pseudonyms: bool = Field(False, description="Also write a table of pseudonyms for people.")
+    to: Path = Field(Path("facts.csv"), description="Table to write; corrections that people made in it are kept.")
 
 
 @labels_app.command

@@ -18,9 +18,9 @@ _SHOWN_DISPUTES = 5
 def _gallery(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
     known_count, total = plan["known_from_before"], plan["images"]
-    terminal.out.print(f"[bold]{total:,} images[/], {known_count:,} of them read before")
+    terminal.out.print(f"[bold]{total:,} images[/], {known_count:,} of them already read")
     time = f"about {plan['seconds_about']:,.0f} s on this machine"
-    disk = f"{plan['bytes_about'] / 1e6:,.0f} MB on disk at most"
+    disk = f"at most {plan['bytes_about'] / 1e6:,.0f} MB on disk"
     terminal.out.print(f"{plan['model_calls']} model calls, {time}, {disk}")
 
 
@@ -28,31 +28,31 @@ def _precision(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
     labels = next(stage["entered"] for stage in plan["funnel"] if stage["stage"] == "labels")
     levels = " → ".join(f"{number:,} of level {level}" for level, number in plan["levels"].items())
-    total = f"{plan['seeds']:,} seeds with {plan['parents']:,} parents of the tree, {plan['queries']:,} queries"
+    total = f"{plan['seeds']:,} seeds with {plan['parents']:,} parents in the hierarchy, {plan['queries']:,} queries"
     terminal.out.print(f"[bold]{labels:,} labels → {levels}[/]: {total}")
     calls = f"{plan['model_calls']:,} model calls"
     if phrasings := plan.get("phrasings_at_most"):
-        calls += f" at most for {phrasings:,} phrasings at most: {format_forecast(plan)}"
+        calls += f" at most for at most {phrasings:,} phrasings: {format_forecast(plan)}"
     if asked := plan["judge_calls_at_most"]:
-        calls += f", at most {asked:,} more for the judge"
+        calls += f", plus at most {asked:,} for the judge"
     cost = f"{calls}, about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
     terminal.out.print(f"at most {plan['judgments_at_most']:,} judgments, {cost}", markup=False, soft_wrap=True)
     pairs = plan["derived_pairs"]
     if pairs:
         shown = "; ".join(pairs[:8]) + (" …" if len(pairs) > 8 else "")
-        terminal.out.print(f"accepted because others are ({len(pairs)} pairs): {shown}", soft_wrap=True, markup=False)
+        terminal.out.print(f"accepted as well ({len(pairs)} pairs): {shown}", soft_wrap=True, markup=False)
 
 
 def _recall(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
     terminal.out.print(f"[bold]{plan['images']:,} images, {plan['captions']:,} captions[/]")
     again = plan["model_calls_again_at_most"]
-    more = f", at most {again:,} more for captions asked again or pairs judged" if again else ""
-    known_note = f"{plan['known_from_before']:,} answers are known from before"
+    more = f", plus at most {again:,} to ask for captions again or to judge pairs" if again else ""
+    known_note = f"{plan['known_from_before']:,} answers are already stored"
     terminal.out.print(f"{plan['model_calls']:,} model calls{more}; {known_note}", soft_wrap=True)
     if models := plan["models_to_download"]:
-        terminal.out.print(f"not on this machine, the build downloads: {', '.join(models)}", soft_wrap=True)
-    cost = f"{format_forecast(plan)}, {plan['bytes_about'] / 1e6:,.0f} MB on disk at most"
+        terminal.out.print(f"models that the build downloads to this machine: {', '.join(models)}", soft_wrap=True)
+    cost = f"{format_forecast(plan)}, at most {plan['bytes_about'] / 1e6:,.0f} MB on disk"
     terminal.out.print(cost, soft_wrap=True, markup=False)
 
 
@@ -60,26 +60,26 @@ def format_forecast(plan: dict[str, Any]) -> str:
     """Return the time, tokens and money of a plan's calls."""
     if not plan["model_calls"]:
         return "0 s for calls"
-    pace = "as measured" if plan["seconds_are_measured"] else "if a call takes what the seed article's took (2.2 s)"
+    pace = "as measured" if plan["seconds_are_measured"] else ("at 2.2 s per call, as in the seed article")
     parts = [f"about {plan['seconds_about']:,.0f} s {pace}"]
     if tokens := plan["tokens_about"]:
-        guessed = "" if plan["tokens_are_counted"] else " at most (guessed by prompts and limits)"
-        parts.append(f"{tokens['input']:,} tokens in and {tokens['output']:,} out{guessed}")
+        guessed = "" if plan["tokens_are_counted"] else " at most (estimated from prompts and limits)"
+        parts.append(f"{tokens['input']:,} input and {tokens['output']:,} output tokens{guessed}")
     costs = plan["cost_about"] or {}
     parts += [
         f"{cost:,.2f} {currency}" if cost >= 0.01 else f"under 0.01 {currency}" for currency, cost in costs.items()
     ]
     if limits := plan["budget"]:
-        parts.append("a run stops at " + " or ".join(f"{value:,} {name}" for name, value in limits.items()))
+        parts.append("a run stops after " + " or ".join(f"{value:,} {name}" for name, value in limits.items()))
     return ", ".join(parts)
 
 
 def _generated(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
     query_note = f"{plan['queries']:,} queries, {plan['complete']:,} of them with all their images"
-    request_note = f"{plan['searches']:,} searches and at most {plan['images_at_most']:,} images to ask the web for"
+    request_note = f"at most {plan['searches']:,} web searches and {plan['images_at_most']:,} image downloads"
     terminal.out.print(f"[bold]{query_note}[/]; {request_note}", soft_wrap=True)
-    cost = f"about {plan['seconds_about']:,.0f} s where hosts are many, {plan['bytes_about'] / 1e6:,.0f} MB on disk"
+    cost = f"about {plan['seconds_about']:,.0f} s with many hosts, {plan['bytes_about'] / 1e6:,.0f} MB on disk"
     if proposed := plan["judge_calls_at_most"]:
         cost += f"; at most {proposed:,} calls of the judge"
     terminal.out.print(cost, soft_wrap=True)
@@ -124,7 +124,7 @@ def show_build_result(result: BuildResult) -> None:
     """Print the outcome of a build: the funnel, the counts, and the decisions without effect."""
     terminal.print_funnel(result.manifest["funnel"])
     name, counts = f"{result.manifest['name']}/v{result.version}", result.manifest["counts"]
-    state = "published" if result.is_new else "unchanged: nothing published, the newest version says the same,"
+    state = "published" if result.is_new else "unchanged: nothing published, the newest version has the same content,"
     terminal.out.print(f"[bold]{name}[/] {state} in {result.path}", soft_wrap=True)
     terminal.out.print(_format_contents(counts))
     if ambiguity := result.manifest["notes"].get("ambiguity"):
@@ -146,18 +146,22 @@ def show_build_result(result: BuildResult) -> None:
         terminal.err.print(f"decision no longer applies: {decision.decision} on {decision.text!r}: {why}", markup=False)
     if result.shared_count:
         more = "judgment follows" if result.shared_count == 1 else "judgments follow"
-        terminal.out.print(f"{result.shared_count:,} more {more}, of queries that ask the same as a judged one")
+        terminal.out.print(f"{result.shared_count:,} more {more} from queries with the same meaning as a judged one")
     for conflict in result.conflicts:
-        note = f"queries that ask the same are judged differently: {conflict.image_id}: {conflict.describe()}"
-        terminal.err.print(f"{note}; each keeps its own, decide one of them again", markup=False, soft_wrap=True)
+        note = f"queries with the same meaning are judged differently: {conflict.image_id}: {conflict.describe()}"
+        terminal.err.print(
+            f"{note}; each keeps its own; judge one of them again",
+            markup=False,
+            soft_wrap=True,
+        )
     _show_disputes(result)
     if count := len(result.edited_waiting):
         about = "edited query has" if count == 1 else "edited queries have"
-        note = f"{count:,} {about} no relevant image until a person says yes to one (review page, Queries: not judged)"
-        terminal.err.print(f"{note}; no figure counts them", markup=False, soft_wrap=True)
+        note = f"{count:,} {about} no relevant image until a person accepts one (review page, Queries: not judged)"
+        terminal.err.print(f"{note}; until then no metric includes them", markup=False, soft_wrap=True)
     if result.waiting_count:
         about = "decision waits" if result.waiting_count == 1 else "decisions wait"
-        note = f"{result.waiting_count} {about} for the next build of the set, which alone can follow: querytruth build"
+        note = f"{result.waiting_count} {about} for the next build of the set, which applies them: querytruth build"
         terminal.err.print(note, markup=False)
 
 
@@ -165,13 +169,13 @@ def _show_disputes(result: BuildResult) -> None:
     """Print the pairs of audits that are left out because people differ, and how often people differ elsewhere."""
     if count := len(result.disputed):
         about = "pair of an audit is" if count == 1 else "pairs of audits are"
-        note = f"{count:,} {about} left out, as two people differ and no third has answered (review page, Audit)"
+        note = f"{count:,} {about} left out: two people disagree and no third person has answered (review page, Audit)"
         terminal.err.print(note, markup=False, soft_wrap=True)
     for one in result.disputed[:_SHOWN_DISPUTES]:
         terminal.err.print(f"  {one.text!r} and {one.image_id}", markup=False, soft_wrap=True)
     if count := result.disagreement_count:
         about = "decision" if count == 1 else "decisions"
-        note = f"people disagree on {count:,} {about}; the last one holds (review page, Pairs: disagreements)"
+        note = f"people disagree on {count:,} {about}; the last one applies (review page, Pairs: disagreements)"
         terminal.err.print(note, markup=False, soft_wrap=True)
 
 
@@ -189,9 +193,9 @@ def format_collection_summary(figures: Collection) -> str:
     """Return the figures of a collection in one line."""
     summary_text = f"{figures['queries']:,} queries keep {figures['pictures']:,} images"
     if figures["same_picture_at_other_addresses"]:
-        summary_text += f"; {figures['same_picture_at_other_addresses']:,} more are the same at other addresses"
+        summary_text += f"; {figures['same_picture_at_other_addresses']:,} more are copies at other addresses"
     if figures["pictures_of_several_queries"]:
-        summary_text += f"; {figures['pictures_of_several_queries']:,} are true for several queries"
+        summary_text += f"; {figures['pictures_of_several_queries']:,} are relevant to several queries"
     licences = ", ".join(f"{name} {count:,}" for name, count in figures["licences"].items())
     return f"{summary_text}; licences: {licences}" if licences else summary_text
 
@@ -199,4 +203,4 @@ def format_collection_summary(figures: Collection) -> str:
 def _format_nested_set(result: BuildResult) -> str:
     state = "published" if result.is_new else "unchanged"
     counts, name = result.manifest["counts"], f"{result.manifest['name']}/v{result.version}"
-    return f"  within it [bold]{name}[/] {state}: {counts['images']:,} images, {counts['queries']:,} queries"
+    return f"  smaller set in it, [bold]{name}[/] {state}: {counts['images']:,} images, {counts['queries']:,} queries"

@@ -19,10 +19,10 @@ from querytruth.errors import UserError, translate_read_errors
 from querytruth.evaluation.system_answers import SystemAnswer
 from querytruth.requests import Request
 
-app = group("check", "Check that a search still finds what it must, by golden queries.")
+app = group("check", "Check with golden queries that a search still finds the expected images.")
 _ASKED = 5  # queries
 _SHOWN = 10  # results of each
-_QUESTION = "Right ones, such as 1 3 (-2: must not be found; 0: nothing is right; Enter: leave the query out)"
+_QUESTION = "Right results, such as 1 3 (-2: must not be found; 0: no result is right; Enter: skip the query)"
 
 
 @app.default
@@ -48,10 +48,10 @@ class GoldenRequest(Request):
 
     stage: ClassVar[str] = STAGE
 
-    images: Path = Field(description="The folder that the search indexes.")
-    system: Path = Field(description="A search service, described in YAML.")
-    queries: Path | None = Field(None, description="A text file with a query a line; without it they are asked.")
-    out: Path = Field(Path("golden.yaml"), description="The file to write.")
+    images: Path = Field(description="Folder that the search indexes.")
+    system: Path = Field(description="YAML file that describes a search service.")
+    queries: Path | None = Field(None, description="Text file, one query per line; without it they are asked.")
+    out: Path = Field(Path("golden.yaml"), description="File to write.")
 
 
 @app.command(name="init")
@@ -63,7 +63,7 @@ def init(*, request: GoldenRequest) -> None:
     """
     out, cases = request.out, []
     if out.exists():
-        raise UserError(STAGE, out, "exists already", "give --out another name, or remove it")
+        raise UserError(STAGE, out, "already exists", "give --out another name, or remove the file")
     described, texts = load_system_file(request.system), [""] * _ASKED
     if request.queries is not None:
         with translate_read_errors(STAGE, request.queries):
@@ -71,7 +71,7 @@ def init(*, request: GoldenRequest) -> None:
     from flows.search import ask_once
 
     for number, given in enumerate(texts, start=1):
-        if not (text := given or _ask(f"Query {number} of {_ASKED} (Enter: no more)")):
+        if not (text := given or _ask(f"Query {number} of {_ASKED} (Enter: finish)")):
             break
         answer = SystemAnswer(tuple(ask_once(described, text, _SHOWN)))
         form, root = described.system.options.ids, request.images.resolve()

@@ -109,7 +109,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> None:
         if len(arguments) > len(by_place):
-            raise TypeError(f"{function.__name__} takes {len(by_place)} arguments by their place")
+            raise TypeError(f"{function.__name__} takes {len(by_place)} positional arguments")
         typed = dict(zip((one.name for one in by_place), arguments, strict=False)) | options
         passed = dict(typed)
         for name, (kind, members) in groups.items():
@@ -182,7 +182,7 @@ def _shown(parameter: inspect.Parameter) -> inspect.Parameter:
 def refuse_options(given: frozenset[str], known: Iterable[str], of: str) -> None:
     """Raise UsageError for an option that was typed and that one way of a command does not know, `of`."""
     if others := sorted(given - {*known}):
-        raise UsageError(f"--{others[0].strip('_').replace('_', '-')}", f"is not of {of}", "leave it out")
+        raise UsageError(f"--{others[0].strip('_').replace('_', '-')}", f"has no effect with {of}", "remove it")
 
 
 def run_command(app: App, words: list[str] | None, advise: Advise) -> None:
@@ -215,25 +215,25 @@ def _explain(app: App, error: CycloptsError, advise: Advise) -> UsageError:
             names = [name for name in (error.app or app) if name.startswith("-") == word.startswith("-")]
             close, kind = suggest_choice(word, names), "option" if word.startswith("-") else "command"
             close = see if len(names) > _LISTED and not close.startswith("did") else close
-            return UsageError(word, f"is no {kind} of {named}", advise(named, word) or close)
+            return UsageError(word, f"is not a known {kind} of {named}", advise(named, word) or close)
         case exceptions.UnknownOptionError():
             word = error.token.keyword or error.token.value
             names = sorted({name for one in error.argument_collection for name in one.names if name.startswith("--")})
             close = suggest_choice(word, names)
-            return UsageError(word, f"is no option of {named}", close if close.startswith("did") else see)
+            return UsageError(word, f"is not a known option of {named}", close if close.startswith("did") else see)
         case exceptions.UnusedCliTokensError():
-            return UsageError((error.unused_tokens or ["?"])[0], f"is one argument too many for {named}", see)
+            return UsageError((error.unused_tokens or ["?"])[0], f"is an unexpected argument of {named}", see)
         case exceptions.MissingArgumentError():
             typed = (error.keyword or _name(error)) in (error.root_input_tokens or [])
-            next_step = see if typed else f"say {named} {_describe_call(app, error)}"
-            return UsageError(_name(error), "needs a value" if typed else f"is missing from {named}", next_step)
+            next_step = see if typed else f"run {named} {_describe_call(app, error)}"
+            return UsageError(_name(error), "needs a value" if typed else f"is required by {named}", next_step)
         case exceptions.RepeatArgumentError():
-            return UsageError(_name(error), "is given twice", "give it once")
+            return UsageError(_name(error), "is given more than once", "give it once")
         case exceptions.CoercionError() if error.token is not None:
             choices = [] if error.argument is None else list(error.argument.get_choices() or [])
-            kind = "one of its values" if choices else _KINDS.get(error.target_type or str, "what it can be")
+            kind = "one of its choices" if choices else _KINDS.get(error.target_type or str, "a valid value")
             next_step = suggest_choice(error.token.value, choices) if choices else see
-            return UsageError(_name(error), f"is {error.token.value!r}, not {kind}", next_step)
+            return UsageError(_name(error), f"is {error.token.value!r}, but must be {kind}", next_step)
     reason = getattr(error, "exception_message", "") or str(error)
     return UsageError(_name(error), " ".join(reason.split()).rstrip(".")[:120], see)
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from querytruth.evaluation.release_gate import GateReport
 
 _MOST_LANGUAGES = 4
-_COSTS = {"ms_per_image": "ms an image", "mb_per_100000_images": "MB per 100,000"}
+_COSTS = {"ms_per_image": "ms per image", "mb_per_100000_images": "MB per 100,000"}
 _EXIT_CODES = {"PASS": 0, "FAIL": 1, "UNDECIDED": 3, "IDENTICAL": 3}
 
 
 class TypedComparison(CompareRequest):
     """A comparison as it is typed: beside qrels, what stands in the set's place is a run."""
 
-    queries: int = Field(10, ge=0, description="Queries shown of those where two systems differ most.")
+    queries: int = Field(10, ge=0, description="Number of queries to show, of those on which two systems differ most.")
 
     @model_validator(mode="before")
     @classmethod
@@ -74,8 +74,8 @@ def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
 @command
 def leaderboard(
     set_: options.SetArgument,
-    to: Annotated[Path | None, option(help="Write an HTML page, and CSV and JSON beside it.")] = None,
-    metric: Annotated[str | None, option(help="Order by it (default: ndcg@10, else hit@1).")] = None,
+    to: Annotated[Path | None, option(help="Write an HTML page, with CSV and JSON files next to it.")] = None,
+    metric: Annotated[str | None, option(help="Metric to sort by (default: ndcg@10, else hit@1).")] = None,
     page_language: options.PageLanguageOption = "en",
     out: options.OutOption = DATASETS_FOLDER,
     json: options.JsonOption = False,
@@ -115,7 +115,7 @@ def leaderboard(
     terminal.print_table(f"{board['metric']} on {set_}; {describe_queries(board, board['queries'])}", columns, rows)
     for names in board["groups"]:
         if len(names) > 1:
-            terminal.out.print(f"not told apart: {', '.join(names)}", markup=False, soft_wrap=True)
+            terminal.out.print(f"no significant difference: {', '.join(names)}", markup=False, soft_wrap=True)
     for path in written:
         terminal.out.print(f"written: {path}", markup=False, soft_wrap=True)
 
@@ -184,13 +184,13 @@ def plan_size(json: options.JsonOption = False, *, request: SizeRequest) -> None
 
 
 def _show_plan(plan: dict[str, Any]) -> None:
-    at_hand = f"{plan['queries_at_hand']:,} at hand"
-    about = f"a difference of {plan['difference']:g} by {plan['metric']}, found in {plan['power']:.0%} of cases"
-    terminal.out.print(f"{plan['queries']:,} queries ({at_hand}) for {about}", markup=False, soft_wrap=True)
+    at_hand = f"{plan['queries_at_hand']:,} available"
+    about = f"detecting a difference of {plan['difference']:g} in {plan['metric']} with {plan['power']:.0%} power"
+    terminal.out.print(f"{about} needs {plan['queries']:,} queries ({at_hand})", markup=False, soft_wrap=True)
     to_pass = plan["queries_to_pass"]
-    passes = f"{to_pass:,} queries" if to_pass else "no number of queries like these"
-    gate = f"{passes} for a gate with a margin of {plan['difference']:g} to pass an equal system as often"
+    passes = f"{to_pass:,} queries" if to_pass else "no number of similar queries"
+    gate = f"{passes} would let a gate with a margin of {plan['difference']:g} pass an equal system with the same power"
     terminal.out.print(gate, markup=False, soft_wrap=True)
     pace = f"{plan['seconds_per_judgment']} s each" + (", assumed" if plan["pace_is_assumed"] else ", as logged")
     cost = f"{plan['judgments']:,} judgments, about {plan['hours']} hours ({pace})"
-    terminal.out.print(f"{cost}; {plan['judgments_per_query']} a query", markup=False, soft_wrap=True)
+    terminal.out.print(f"{cost}; {plan['judgments_per_query']} per query", markup=False, soft_wrap=True)

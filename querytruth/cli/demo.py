@@ -21,9 +21,9 @@ _EVALUATED_SETS = ("sample-captions", "sample-objects", "sample-queries")
 
 @command
 def demo_servers(
-    folder: Annotated[Path, argument(help="The photos that are searched.", metavar="FOLDER")],
-    captions: Annotated[int, option(help="The port of the caption endpoint.", min=1, max=65535)] = 8001,
-    search: Annotated[int, option(help="The port of the search.", min=1, max=65535)] = 8002,
+    folder: Annotated[Path, argument(help="Photos to search.", metavar="FOLDER")],
+    captions: Annotated[int, option(help="Port of the caption endpoint.", min=1, max=65535)] = 8001,
+    search: Annotated[int, option(help="Port of the search.", min=1, max=65535)] = 8002,
 ) -> None:
     """Serve stand-ins of a caption model and a search, to try the walk.
 
@@ -38,7 +38,7 @@ def demo_servers(
 
 @command
 def demo(
-    out: Annotated[Path, option(help="The folder for the album, the set and the page.")] = Path("demo"),
+    out: Annotated[Path, option(help="Folder for the album, the sets and the page.")] = Path("demo"),
     prefect: Annotated[bool, option("--prefect/--in-process", help="Run the build as a Prefect flow.")] = True,
 ) -> None:
     """Build, check and show the sets of the sample album.
@@ -71,8 +71,10 @@ def demo(
         tables = [f"{part}.options.path={out / 'album' / part}.csv" for part in ("captions", "descriptions")]
         is_intact &= _build_sample_set("recall", tables, out, prefect)
         check = check_sample_captions(find_set(str(out / "datasets" / "sample-captions")), out / "album")
-        truth = f"{check.exactly_judged} of {check.queries} queries have just the images that their caption fits"
-        terminal.out.print(f"in truth {check.ambiguous} captions are ambiguous; after merge {truth}\n", soft_wrap=True)
+        truth = (
+            f"{check.exactly_judged} of {check.queries} queries have exactly the images that their caption describes"
+        )
+        terminal.out.print(f"in fact {check.ambiguous} captions are ambiguous; after merge {truth}\n", soft_wrap=True)
         boxes = f"annotations={out / 'album' / 'annotations.json'}"
         is_intact &= _build_sample_set("precision", [images, boxes], out, prefect)
         is_intact &= _build_sample_set("precision", [images, boxes], out, prefect, "families")
@@ -92,7 +94,7 @@ def demo(
 
     with terminal.reported_run():
         page = write_static(Door(out, out / "datasets"), out, with_names=True)
-    terminal.out.print(f"[bold]Look at {page}[/] ({time.monotonic() - start:.0f} s in all)", soft_wrap=True)
+    terminal.out.print(f"[bold]Open {page}[/] ({time.monotonic() - start:.0f} s in total)", soft_wrap=True)
     newest = out / "datasets" / "sample-objects"
     steps = f"querytruth open {out}; querytruth lint {newest}; querytruth export {newest} mteb {out / 'mteb'}"
     terminal.out.print(f"Next: {steps}", markup=False, soft_wrap=True)
@@ -110,7 +112,7 @@ def _audit_queries(version: Path, out: Path, album_images: list[AlbumImage]) -> 
     runs = [results / "lexical", results / "random"]
     with terminal.reported_run():
         found = certify_sample_queries(version, out / "audited", album_images, runs)
-    drawn = f"by the drawn scenes {found.recall:.1%} are in it and {found.wrong_share:.1%} of it is wrong"
+    drawn = f"by the drawn scenes it contains {found.recall:.1%}, and {found.wrong_share:.1%} of it is wrong"
     terminal.out.print(f"certificate of {version.parent.name}: {describe_certificate(found.stated)}; {drawn}: the "
                        f"certificate {'holds' if found.is_held else 'does not hold'}", soft_wrap=True,
                        markup=False)  # fmt: skip
@@ -125,7 +127,7 @@ def _judge_log(out: Path, album_images: list[AlbumImage]) -> Path:
         judged = judge_sample_log(find_set(str(out / "datasets" / "sample-log")), album_images)
     counts = judged.manifest["counts"]
     text = f"{judged.path.parent.name}/{judged.path.name}: {counts['judgments']:,} judgments of a scripted person"
-    terminal.out.print(f"{text} on {counts['queries']} queries of a log\n", soft_wrap=True, markup=False)
+    terminal.out.print(f"{text} on {counts['queries']} queries of a search log\n", soft_wrap=True, markup=False)
     return judged.path
 
 
@@ -145,7 +147,7 @@ def _ask_search_services(version: Path, texts: Path, out: Path) -> None:
         page = out / "search" / f"check-{report.system}" / "check.html"
         lines = [f"check of {report.golden}, {report} ({page})", *(f"  {one.query}: {one}" for one in report.failures)]
         terminal.out.print("\n".join(lines), soft_wrap=True, markup=False)
-    blind = [f"  {one['kind']}: it never finds {one['share']:.0%} of these" for one in list_blind_kinds(found)]
+    blind = [f"  {one['kind']}: {one['share']:.0%} of these are never found" for one in list_blind_kinds(found)]
     terminal.out.print("\n".join([f"{found['line']} ({noticed})", *blind[:1]]), soft_wrap=True, markup=False)
 
 
@@ -201,15 +203,15 @@ def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: boo
             result = run_stage(definition, "generated.yaml")
             summary = f"{result.stage} from a transcript: {result.health.summary_line}"
             terminal.out.print(summary, markup=False, soft_wrap=True)
-            terminal.out.print(f"  how it went: {result.page}", markup=False, soft_wrap=True)
+            terminal.out.print(f"  report: {result.page}", markup=False, soft_wrap=True)
             answered_rows = fill_in_answers(result.file, result.stage)
-            answer_note = f"  {answered_rows} rows of {result.file} answered as a person might, the rest kept"
+            answer_note = f"  {answered_rows} rows of {result.file} answered as a person might answer, the rest kept"
             terminal.out.print(answer_note, markup=False, soft_wrap=True)
         run_collect_stage(definition, "generated.yaml")
     is_intact = _build_sample_set("generated", places, out, prefect)
     check = check_sample_queries(find_set(str(out / "datasets" / "sample-queries")), album_images)
-    truth = f"in truth {check.truly_relevant} of {check.judged} judgments show what their query names"
-    terminal.out.print(f"{truth}; {check.unjudged_relevant} other images do, too, and are unjudged\n", soft_wrap=True)
+    truth = f"in fact {check.truly_relevant} of {check.judged} judgments show what their query names"
+    terminal.out.print(f"{truth}; {check.unjudged_relevant} other images do, too, but are unjudged\n", soft_wrap=True)
     return is_intact
 
 

@@ -21,13 +21,14 @@ _DIRECTIONS = ("text_to_image", "image_to_text")
 _NAME_SEPARATOR = re.compile(r"[,\s]+")
 ShownSlicesOption = Annotated[
     list[str] | None,
-    option("--slice", help="Show these slices, such as overlap or language=zh.", metavar="ASPECT[=VALUE]"),
+    option("--slice", help="Slices to show, such as overlap or language=zh.", metavar="ASPECT[=VALUE]"),
 ]
 CorrectedOption = Annotated[
-    bool, option("--corrected", help="Also show what the figures would be by the audits of the set.")
+    bool, option("--corrected", help="Also show the metrics corrected by the audits of the set.")
 ]
 PerturbOption = Annotated[
-    bool, option("--perturb", help="Also ask each query in other typing (case, punctuation, blanks …): what is lost.")
+    bool,
+    option("--perturb", help="Also send each query in other spellings (case, spaces …), and show the loss."),
 ]
 
 
@@ -46,9 +47,9 @@ def evaluate(
 
     Example: querytruth evaluate family-album --model openai/clip-vit-base-patch32 --baseline lexical"""
     if slice_ and request.directions != (TEXT_TO_IMAGE,):
-        raise UsageError("--slice", "is of texts that search images", "leave out --direction")
+        raise UsageError("--slice", "works for text-to-image only", "remove --direction")
     if corrected and (request.of is None or request.direction != TEXT_TO_IMAGE):
-        raise UsageError("--corrected", "is of a SET, text to image, as audits are", "leave it out")
+        raise UsageError("--corrected", "needs a SET and text-to-image", "remove it")
     terminal.err.print(f"querytruth: reading {request.label}", markup=False)
     from flows.evaluation import check_typing, evaluate_request, load_judgments, measure_typing
     from querytruth.evaluation.judged_sets import check_slices

@@ -20,17 +20,15 @@ class ExportRequest(Request):
     stage: ClassVar[str] = "export"
 
     of: Annotated[str, ByPlace("SET")] = Field(description="name, name/v3 or a path")
-    format: Annotated[str, ByPlace("FORMAT")] = Field(
-        description="See docs/formats.md; an unknown one lists the nearest."
-    )
-    to: Annotated[Path, ByPlace("OUT")] = Field(description="A new or empty folder.")
-    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
-    allow_loss: bool = Field(False, description="Leave out, or split, what the format cannot hold.")
-    with_places: bool = Field(False, description="Keep where images were taken; else that is left out.")
+    format: Annotated[str, ByPlace("FORMAT")] = Field(description="Format name; see docs/formats.md.")
+    to: Annotated[Path, ByPlace("OUT")] = Field(description="New or empty folder.")
+    out: Path = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
+    allow_loss: bool = Field(False, description="Drop or split what the format cannot represent.")
+    with_places: bool = Field(False, description="Keep the places where images were taken.")
     with_names: bool = Field(False, description="Keep queries that name people, places or texts of an album.")
-    private: bool = Field(True, description="Leave out owners and devices of images, own folders, reviewers.")
+    private: bool = Field(True, description="Remove the owners and devices of images, local folders, and reviewers.")
     images: Annotated[list[str], ByName("--images", "ROOT")] = Field(
-        default_factory=list, description="A folder or URL outside the set in which its images may be read."
+        default_factory=list, description="Folder or URL outside the set where its images can be read."
     )
 
 
@@ -51,7 +49,7 @@ def export(json: options.JsonOption = False, *, request: ExportRequest) -> None:
     if json:
         terminal.print_json({"path": str(request.to), "format": request.format, "not_held": dropped_features})
         return
-    loss_note = f"; the format does not hold: {', '.join(dropped_features)}" if dropped_features else ""
+    loss_note = f"; not in this format: {', '.join(dropped_features)}" if dropped_features else ""
     text = f"{describe_place(request.of, request.out, loaded.path)} exported as {request.format} to {request.to}"
     terminal.out.print(text + loss_note, soft_wrap=True, markup=False)
 
@@ -78,10 +76,10 @@ class PublishRequest(Request):
 
     of: Annotated[str, ByPlace("SET")] = Field(description="name, name/v3 or a path")
     to: Annotated[str, ByName("--to", "s3://BUCKET/FOLDER")] = Field(description="Folder of sets in a bucket.")
-    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
-    with_places: bool = Field(False, description="Also a version that says where images were taken.")
-    with_names: bool = Field(False, description="Also a version that names people, places or texts of an album.")
-    private: bool = Field(True, description="Keep the host and the folders of the build and the decision logs here.")
+    out: Path = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
+    with_places: bool = Field(False, description="Also store a version that contains the places of images.")
+    with_names: bool = Field(False, description="Also store a version that names people, places or texts of an album.")
+    private: bool = Field(True, description="Do not store the host and folders of the build, nor the decision logs.")
 
 
 @command
@@ -98,15 +96,15 @@ def publish(json: options.JsonOption = False, *, request: PublishRequest) -> Non
     if json:
         terminal.print_json(asdict(stored))
         return
-    what = "published" if stored.is_new else "is already there"
+    what = "published" if stored.is_new else "is already stored"
     sent = f"{stored.sent_files:,} files sent, {stored.sent_bytes / 1e6:,.1f} MB"
     terminal.out.print(f"{stored.url}: {what}; {sent}", markup=False, soft_wrap=True)
 
 
 @command
 def fetch(
-    url: Annotated[str, argument(metavar="s3://BUCKET/FOLDER/NAME", help="A set, or a version of it: …/NAME/v3.")],
-    to: Annotated[Path, option(help="The folder of sets that gets it.")] = DATASETS_FOLDER,
+    url: Annotated[str, argument(metavar="s3://BUCKET/FOLDER/NAME", help="Set, or one version of it: …/NAME/v3.")],
+    to: Annotated[Path, option(help="Folder of sets that receives it.")] = DATASETS_FOLDER,
     json: options.JsonOption = False,
 ) -> None:
     """Put a version from object storage into a folder of sets, with the decision logs that were published with it.
@@ -121,5 +119,5 @@ def fetch(
         terminal.print_json({"path": str(fetched.path), "is_new": fetched.is_new})
         return
     terminal.out.print(
-        f"{fetched.path}: {'fetched' if fetched.is_new else 'is already there'}", markup=False, soft_wrap=True
+        f"{fetched.path}: {'fetched' if fetched.is_new else 'already there'}", markup=False, soft_wrap=True
     )

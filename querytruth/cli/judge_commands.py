@@ -10,8 +10,8 @@ from querytruth.audit.requests import JudgeCheckRequest
 from querytruth.cli.command_line import command, group
 from querytruth.cli.options import JsonOption
 
-app = group("judge", "Check a model that judges whether images fit queries.")
-replies_app = group("replies", "The stored replies of chat models.")
+app = group("judge", "Check a model that judges whether images match queries.")
+replies_app = group("replies", "Manage the stored replies of chat models.")
 
 
 @app.command
@@ -39,12 +39,12 @@ def check(json: JsonOption = False, *, request: JudgeCheckRequest) -> None:
     ]
     if rows:
         title = f"Reliability of {name_judge(found)}"
-        terminal.print_table(title, ["pairs", "calibrated score", "people say relevant"], rows)
+        terminal.print_table(title, ["pairs", "calibrated score", "share relevant by people"], rows)
     lines = [f"judge {name_judge(found)}: {describe_reliability(seen)}"]
     if seen and blind:
-        lines.append(f"with a grey image in place of each: area under the ROC curve {blind['area']:.3f}")
+        lines.append(f"with a grey image instead of each image: area under the ROC curve {blind['area']:.3f}")
         if seen["area"] <= blind["area"]:
-            lines.append("the image tells it nothing that helps: choose another judge")
+            lines.append("the judge gets no help from the image: choose another judge")
     if agreement := found.get("agreement"):
         lines.append(describe_agreement(agreement))
     for line in lines:
@@ -66,10 +66,10 @@ def refresh(json: JsonOption = False, *, request: RefreshRequest) -> None:
     if json:
         terminal.print_json({"model": request.model, "refreshed": count})
         return
-    terminal.out.print(f"{count:,} replies of {request.model} are set aside", markup=False)
+    terminal.out.print(f"{count:,} replies of {request.model} are discarded", markup=False)
     build, stage = (
         f"querytruth build {checked.kind} {request.definition}",
         f"querytruth topics {request.definition} --retry-failures",
     )
     again = stage if checked.kind == "generated" else build
-    terminal.out.print(f"Next: {again}, which asks again", markup=False, soft_wrap=True)
+    terminal.out.print(f"Next: {again}, which sends these requests again", markup=False, soft_wrap=True)

@@ -16,29 +16,29 @@ CPU_CORES = os.cpu_count() or 1
 
 
 SetArgument = Annotated[str, argument(help="name, name/v3 or a path", metavar="SET", complete=complete_sets)]
-OutOption = Annotated[Path, option(help="Where sets lie.")]
+OutOption = Annotated[Path, option(help="Folder that holds the sets.")]
 ImageRootsOption = Annotated[
     list[str],
-    option("--images", help="A folder or URL outside the set in which its images may be read.", metavar="ROOT"),
+    option("--images", help="Folder or URL outside the set where its images can be read.", metavar="ROOT"),
 ]
-JsonOption = Annotated[bool, option("--json", help="Print JSON, for machines.")]
+JsonOption = Annotated[bool, option("--json", help="Print JSON.")]
 WorkersOption = Annotated[int, option(help="Worker processes for images.", min=1, max=256, default="all cores")]
 AcceptLossOption = Annotated[
     bool,
-    option("--accept-loss", help="Go on where the decision log lost decisions of the newest version."),
+    option("--accept-loss", help="Continue although the decision log lost decisions of the newest version."),
 ]
-PageLanguageOption = Annotated[Literal["en", "zh"], option("--page-language", help="Of the page.")]
-PlanOption = Annotated[bool, option("--plan", help="Print what would be done and its cost, and do nothing.")]
-AllowMissingOption = Annotated[bool, option("--allow-missing", help="Rows may have been deleted.")]
-AllowDoubledOption = Annotated[bool, option("--allow-doubled", help="Rows may be there twice if they agree.")]
+PageLanguageOption = Annotated[Literal["en", "zh"], option("--page-language", help="Language of the page.")]
+PlanOption = Annotated[bool, option("--plan", help="Print the planned work and its cost, and do nothing.")]
+AllowMissingOption = Annotated[bool, option("--allow-missing", help="Accept deleted rows.")]
+AllowDoubledOption = Annotated[bool, option("--allow-doubled", help="Accept duplicate rows if they agree.")]
 AllowUnknownOption = Annotated[
     bool,
-    option("--allow-unknown", help="Rows may be there that name nothing of the set; they are ignored."),
+    option("--allow-unknown", help="Ignore rows that match nothing in the set."),
 ]
-AllowChangedOption = Annotated[bool, option("--allow-changed", help="Cells may differ that nobody was to change.")]
-EncodingOption = Annotated[str | None, option(help="The CSV's, where it does not say; e.g. gb18030.")]
+AllowChangedOption = Annotated[bool, option("--allow-changed", help="Accept changes in read-only cells.")]
+EncodingOption = Annotated[str | None, option(help="Encoding of the CSV file, such as gb18030.")]
 PrefectOption = Annotated[
-    bool, option("--prefect/--in-process", help="Run as a Prefect flow, on the configured server or one of its own.")
+    bool, option("--prefect/--in-process", help="Run as a Prefect flow, on the configured server or a temporary one.")
 ]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SIDE_BY_SIDE = ("hit@1", "hit@10", "ndcg@10")  # of several systems, where evaluated
 _MAX_LEFT_OUT = 10  # ids; the result's folder lists all
-_DIRECTION_NAMES = {"text_to_image": "texts find images", "image_to_text": "images find texts"}
+_DIRECTION_NAMES = {"text_to_image": "text to image", "image_to_text": "image to text"}
 
 
 def show_results(results: Sequence[EvaluationResult]) -> None:
@@ -38,7 +38,7 @@ def show_direction_means(means: dict[str, dict[str, float]]) -> None:
         rows: list[list[object]] = [
             [metric, *[format_number(of[metric]) for of in means.values()]] for metric in metrics
         ]
-        terminal.print_table("Mean of both ways", ["metric", *means], rows)
+        terminal.print_table("Mean of both directions", ["metric", *means], rows)
 
 
 def show_metric_by_set(results: Sequence[EvaluationResult], metric: str) -> None:
@@ -79,12 +79,12 @@ def show_phrasing_spreads(phrasings: pd.DataFrame) -> None:
     first = phrasings[phrasings["metric"] == phrasings["metric"].iloc[0]]
     rows: list[list[object]] = [
         [
-            *(f"{row.one} less {row.other}", f"{row.spread_one:.4f}", f"{row.spread_other:.4f}"),
+            *(f"{row.one} minus {row.other}", f"{row.spread_one:.4f}", f"{row.spread_other:.4f}"),
             *(f"{row.difference:+.4f}", format_interval(row.low, row.high), f"{row.p_holm:.4f}"),
         ]
         for row in first.itertuples()
     ]
-    title = f"{first['metric'].iloc[0]}: best less worst wording of {first['questions'].iloc[0]:,} questions"
+    title = f"{first['metric'].iloc[0]}: best minus worst wording of {first['questions'].iloc[0]:,} questions"
     terminal.print_table(title, ["systems", "first", "second", "difference", "95% interval", "p (Holm)"], rows)
 
 
@@ -115,8 +115,8 @@ def show_system_result(result: EvaluationResult) -> None:
     show_warnings(result)
     if len(left_out := result.left_out):
         shown = [[row.kind, row.id, f"{row.rows:,}", row.known_in] for row in left_out.head(_MAX_LEFT_OUT).itertuples()]
-        rest = f" (the first {_MAX_LEFT_OUT} of {len(left_out):,})" if len(left_out) > _MAX_LEFT_OUT else ""
-        terminal.print_table(f"Ids of the run that the set does not have{rest}", ["", "id", "rows", "known in"], shown)
+        rest = f" (first {_MAX_LEFT_OUT} of {len(left_out):,})" if len(left_out) > _MAX_LEFT_OUT else ""
+        terminal.print_table(f"Ids of the run that are not in the set{rest}", ["", "id", "rows", "known in"], shown)
 
 
 def show_system_comparison(systems: Sequence[EvaluationResult]) -> None:
@@ -152,7 +152,7 @@ def show_warnings(result: EvaluationResult, prefix: str = "") -> None:
         metrics_by_warning.setdefault((warning.code, detail), []).append(warning.metric)
     for (code, detail), metrics in metrics_by_warning.items():
         about = f" {', '.join(filter(None, metrics))}" if any(metrics) else ""
-        message = detail or "the interval reaches down to what a random order gets"
+        message = detail or "the interval includes the value of a random order"
         terminal.err.print(f"warning: {prefix}{code.replace('_', ' ')}{about}: {message}", markup=False, soft_wrap=True)
 
 
@@ -171,7 +171,7 @@ def show_pairwise_differences(table: pd.DataFrame) -> None:
             ]
             for row in pair_rows.itertuples()
         ]
-        terminal.print_table(f"{one} less {other}", columns, rows)
+        terminal.print_table(f"{one} minus {other}", columns, rows)
 
 
 def show_most_different_queries(comparison: SystemComparison, texts: dict[str, str], max_rows: int) -> None:
@@ -208,7 +208,7 @@ def describe_traffic(result: EvaluationResult) -> str:
         return ""
     metric = result.traffic["metric"].iloc[0]
     means = result.traffic[result.traffic["metric"] == metric].itertuples()
-    parts = [f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}] over its {row.over}" for row in means]
+    parts = [f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}] over {row.over}" for row in means]
     return f"{metric} of the whole log: {', '.join(parts)}"
 
 
@@ -219,39 +219,39 @@ def _notes(result: EvaluationResult) -> list[str]:
         notes.append(f"certified: {describe_certificate(certificate)}")
     if judged := result.counts["judged"]:
         shares = [f"{share:.1%} of the first {name.partition('@')[2]}" for name, share in judged.items()]
-        notes.append(f"judged: {', '.join(shares)} (at least, at most: if all others were wrong, or right)")
-    if copies := result.counts.get("results_counted_as_their_representative"):
         notes.append(
-            f"{copies:,} results are near-duplicates of an image of the gallery, and count as that image, once"
+            f"judged: {', '.join(shares)} (at least / at most: value if all other results were not relevant / relevant)"
         )
+    if copies := result.counts.get("results_counted_as_their_representative"):
+        notes.append(f"{copies:,} results are near-duplicates of a gallery image and count as that image, once")
     if (search := result.counts.get("search")) and search["index"] != "exact":
         notes.append(
-            f"index {search['index']} misses {search['missed_of_exact']:.2%} of the exact {search['results']} nearest "
-            f"(measured on {search['measured_on_queries']:,} queries)"
+            f"index {search['index']} misses {search['missed_of_exact']:.2%} of the {search['results']} exact "
+            f"nearest images (measured on {search['measured_on_queries']:,} queries)"
         )
     if traffic := describe_traffic(result):
         notes.append(traffic)
     if absent := result.counts.get("absent"):
-        words = f"{absent['queries']:,} queries have no answer in the gallery, and count in no mean"
+        words = f"{absent['queries']:,} queries have no answer in the gallery and are excluded from all means"
         if "auroc" in absent:
             empty = [f"{share:.0%} show nothing at {wanted}" for wanted, share in absent["shows_nothing"].items()]
             words += (
-                f": their best scores are below those of the others in {absent['auroc']:.0%} of the pairs (95% sure: "
+                f": their best scores are lower than those of others in {absent['auroc']:.0%} of the pairs (95%: "
                 f"{absent['low']:.0%} to {absent['high']:.0%}){'; ' if empty else ''}{', '.join(empty)}"
             )
         notes.append(words)
     if len(result.phrasings):
         row = result.phrasings.iloc[0]
         notes.append(
-            f"{row['metric']} of {row['questions']:,} questions in several wordings: {row['worst']:.3f} in the worst, "
-            f"{row['mean']:.3f} on average, {row['best']:.3f} in the best"
+            f"{row['metric']} of {row['questions']:,} questions with several wordings: worst {row['worst']:.3f}, "
+            f"mean {row['mean']:.3f}, best {row['best']:.3f}"
         )
     for target_precision, cut in result.thresholds.items():
         if cut is None:
-            notes.append(f"no score is a threshold with a precision of {target_precision}")
+            notes.append(f"no score threshold reaches a precision of {target_precision}")
         else:
             notes.append(
-                f"shown from a score of {cut.threshold:.4f}: precision {cut.precision:.3f} "
-                f"({target_precision} wanted), recall {cut.recall:.3f}, nothing shown for {cut.queries_empty:,} queries"
+                f"threshold {cut.threshold:.4f}: precision {cut.precision:.3f} (target {target_precision}), recall "
+                f"{cut.recall:.3f}, no results for {cut.queries_empty:,} queries"
             )
     return notes

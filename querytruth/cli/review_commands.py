@@ -36,23 +36,25 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 _EVERY_ADDRESS = ("", "*", "0.0.0.0", "::")
-app = group("review", "Open the page on which people judge a set, or hand it out as CSV.")
+app = group("review", "Open the page on which people judge a set, or export judgments as CSV.")
 
 _SHOWN_PROBLEMS = 20
-AuditOption = Annotated[str | None, option(help="The audit whose sample it is.")]
+AuditOption = Annotated[str | None, option(help="Audit whose sample is judged.")]
 
 
 def open_page_socket(host: str, port: int) -> socket.socket:
     """Open a socket where connections wait while the set is read. Raises UserError for a port in use, for what is no
     address of this machine, and for every address at once: the page serves only the name that people type."""
     if host in _EVERY_ADDRESS:
-        next_step = f"give the one that people type, such as {socket.gethostname()}"
-        raise UserError("review", f"host {host}", "is every address of the machine", next_step)
+        next_step = f"give the hostname that people use, such as {socket.gethostname()}"
+        raise UserError("review", f"host {host}", "means every address of this machine", next_step)
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
         reason = f"cannot be resolved ({getattr(error, 'strerror', None) or error})"
-        raise UserError("review", f"host {host}", reason, "give an address of this machine, or none") from None
+        raise UserError(
+            "review", f"host {host}", reason, "give an address of this machine, or remove the option"
+        ) from None
     listening = socket.socket(family, kind, protocol)  # without it, asyncio lets an answer's body wait for 40 ms
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -61,7 +63,11 @@ def open_page_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         item = f"port {port}" if host == LOOPBACK else f"{host} port {port}"
-        next_step = "give another --port, or none" if host == LOOPBACK else "give an address of this machine, or none"
+        next_step = (
+            "give another --port, or remove the option"
+            if host == LOOPBACK
+            else ("give an address of this machine, or remove the option")
+        )
         raise UserError("review", item, f"cannot be opened ({error.strerror})", next_step) from None
     return listening
 
@@ -103,12 +109,12 @@ def make_page_server(app: ASGIApp, seconds: float = 20) -> uvicorn.Server:
 class ServedRequest(Request):
     """A page that is served."""
 
-    port: int = Field(0, ge=0, le=65535, description="Listen there; 0 takes a free one.")
+    port: int = Field(0, ge=0, le=65535, description="Port to listen on; 0 picks a free port.")
     host: Annotated[str, ByName("--host", "ADDRESS")] = Field(
-        LOOPBACK, description="Listen at this address of the machine, for people on others."
+        LOOPBACK, description="Address of this machine to listen on, for people on other machines."
     )
-    reviewer: str = Field("", description="Whose decisions they are; a table of topics keeps no names.")
-    no_open: bool = Field(False, description="Open no browser; the address is printed.")
+    reviewer: str = Field("", description="Name of the reviewer; a table of topics records no names.")
+    no_open: bool = Field(False, description="Do not open a browser; print the address only.")
 
 
 class ReviewRequest(ServedRequest):
@@ -117,17 +123,18 @@ class ReviewRequest(ServedRequest):
     stage: ClassVar[str] = "review"
 
     of: Annotated[str, ByPlace("SET")] = Field(description="name, name/v3 or a path")
-    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+    out: Path = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
     images: Annotated[list[str], ByName("--images", "ROOT")] = Field(
-        default_factory=list, description="A folder or URL outside the set in which its images may be read."
+        default_factory=list, description="Folder or URL outside the set where its images can be read."
     )
     run: Annotated[list[Path], ByName("--run", "FILE")] = Field(
-        default_factory=list, description="A search's run file or result folder: queue what nobody judged, by rank."
+        default_factory=list, description="Run file or result folder of a search: queue its unjudged results, by rank."
     )
     system: Annotated[list[Path], ByName("--system", "FILE")] = Field(
-        default_factory=list, description="A search service, described in YAML: ask it, and queue what nobody judged."
+        default_factory=list,
+        description="YAML file that describes a search service: query it, and queue its unjudged results.",
     )
-    depth: int = Field(10, ge=1, description="Results of each query and run that are queued.")
+    depth: int = Field(10, ge=1, description="Number of results to queue per query and run.")
 
 
 @app.default
@@ -150,10 +157,10 @@ def page(*, request: ReviewRequest) -> None:
 
     is_table = is_pool_table(request.of)
     if request.reviewer and is_table:
-        raise UsageError("--reviewer", "is not of a table, which keeps no names", "leave it out")
+        raise UsageError("--reviewer", "has no effect on a table: it records no names", "remove it")
     if (request.run or request.system) and is_table:
         option = "--run" if request.run else "--system"
-        raise UsageError(option, "is not of a table, which has no queries that a run could answer", "leave it out")
+        raise UsageError(option, "has no effect on a table: it has no queries for a run to answer", "remove it")
     path = resolve_review_target(request.of, request.out)
     listening = open_page_socket(request.host, request.port)
     with without_garbage_collection(), image_roots(request.images), ThreadPoolExecutor(1) as reader:
@@ -165,8 +172,10 @@ def page(*, request: ReviewRequest) -> None:
         guard = PageAccess(listening.getsockname()[1], token_urlsafe(24), request.host)
         terminal.out.print(f"review page of {path}: {guard.url}", markup=False, soft_wrap=True)
         if request.host != LOOPBACK:
-            terminal.err.print("querytruth: whoever has this address can judge; it is sent unencrypted (safer: ssh -L)")
-        terminal.err.print("querytruth: reading the set; Ctrl-C ends the page, decisions are kept at once")
+            terminal.err.print(
+                "querytruth: anyone with this address can judge; traffic is not encrypted (safer: ssh -L)"
+            )
+        terminal.err.print("querytruth: reading the set; Ctrl-C closes the page, decisions are saved immediately")
         if reading is None:
             site = ReviewSite(*build_pool_routes(path))
         else:
@@ -174,13 +183,13 @@ def page(*, request: ReviewRequest) -> None:
             site = open_review_site(reading.result(), reviewer, request.run, request.depth, request.system)
         gc.freeze()  # what was read stays: the collector would look through all of it again and again
     if is_fetched_copy(path):
-        terminal.err.print(f"read only: a set in object storage takes no decisions. To judge it, {FETCH_FIRST}")
+        terminal.err.print(f"read only: a set in object storage accepts no decisions. To judge it, {FETCH_FIRST}")
     for note in site.notes:
         terminal.err.print(note, markup=False, soft_wrap=True)
     Thread(target=site.prepare, daemon=True).start()
     serve_page(create_app(site.routes, guard, site.start_path), guard, listening, request.no_open)
     next_command = suggest_next_command(request.of, site.about["views"])
-    next_command = "querytruth fetch, then review the set on disk" if is_fetched_copy(path) else next_command
+    next_command = "run querytruth fetch, then review the set on disk" if is_fetched_copy(path) else next_command
     terminal.err.print(f"page closed. Next: {next_command}", markup=False)
 
 
@@ -201,15 +210,18 @@ class HandedOutRequest(Request):
     stage: ClassVar[str] = "export review CSV"
 
     of: Annotated[str, ByPlace("SET")] = Field(description="name, name/v3 or a path")
-    audit: str | None = Field(None, description="The audit whose sample it is.")
+    audit: str | None = Field(None, description="Audit whose sample is judged.")
     to: Path | None = Field(
-        None, description="The folder for queries.csv and judgments.csv (review); of an audit the file (audit.csv)."
+        None, description="Folder for queries.csv and judgments.csv (review); for an audit, the file (audit.csv)."
     )
     judgments: int | None = Field(
-        None, ge=0, description="Judgments to draw (500), besides all pairs that wait for one; not of an audit."
+        None,
+        ge=0,
+        description="Number of judgments to sample (500), besides all pairs that wait for a judgment; "
+        "not for an audit.",
     )
-    xlsx: bool = Field(False, description="Beside each CSV an .xlsx, with a thumbnail in each row.")
-    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+    xlsx: bool = Field(False, description="Also write each CSV file as .xlsx, with a thumbnail in each row.")
+    out: Path = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
 
 
 @app.command(name="export-csv")
@@ -235,7 +247,7 @@ def export_csv(json: options.JsonOption = False, *, request: HandedOutRequest) -
     path, audit, to = set_files.find_set(request.of, request.out), request.audit, request.to
     if audit is not None:
         if request.judgments is not None:
-            raise UsageError("--judgments", "is not of the sample of an audit", "leave it out")
+            raise UsageError("--judgments", "has no effect on the sample of an audit", "remove it")
         from querytruth.audit.answers import build_sample_export, load_audit
 
         loaded, audited_set = load_audit(path, audit)
@@ -250,7 +262,7 @@ def export_csv(json: options.JsonOption = False, *, request: HandedOutRequest) -
         }
     written = []
     for file, export in exports.items():
-        with translate_write_errors("export review CSV", file, "or give --to another place"):
+        with translate_write_errors("export review CSV", file, "or give --to another path"):
             review_csv.write_review_csv(export, file, path)
             written.append({"file": str(file), "export": export.export_id, "rows": len(export.rows)})
             if request.xlsx:
@@ -262,7 +274,7 @@ def export_csv(json: options.JsonOption = False, *, request: HandedOutRequest) -
     rows: list[list[Any]] = [[entry["file"], entry["rows"]] for entry in written]
     terminal.print_table(f"{path.parent.name} for review", ["file", "rows"], rows)
     filled = "FILE --dry-run" if audit is None else f"{written[0]['file']} --audit {audit} --reviewer YOU"
-    next_ = f"Fill in `decision`, then: querytruth review import-csv {request.of} {filled}"
+    next_ = f"Fill in `decision`, then run: querytruth review import-csv {request.of} {filled}"
     terminal.out.print(next_, soft_wrap=True, markup=False)
 
 
@@ -272,12 +284,12 @@ class FilledTableRequest(Request):
     stage: ClassVar[str] = "import review CSV"
 
     of: Annotated[str, ByPlace("SET")] = Field(description="name, name/v3 or a path")
-    file: Annotated[Path, ByPlace("FILE")] = Field(description="A filled-in CSV or .xlsx.")
-    audit: str | None = Field(None, description="The audit whose sample it is.")
-    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
-    dry_run: bool = Field(False, description="Show the decisions, and take none.")
-    reviewer: str = Field("", description="Whose decisions they are.")
-    allow_other_export: bool = Field(False, description="It may be an older version's export.")
+    file: Annotated[Path, ByPlace("FILE")] = Field(description="CSV or .xlsx file with the decisions filled in.")
+    audit: str | None = Field(None, description="Audit whose sample is judged.")
+    out: Path = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
+    dry_run: bool = Field(False, description="Show the decisions, and save none.")
+    reviewer: str = Field("", description="Name of the reviewer.")
+    allow_other_export: bool = Field(False, description="Accept the export of an older version.")
 
 
 @app.command(name="import-csv")
@@ -295,10 +307,10 @@ def import_csv(json: options.JsonOption = False, *, request: FilledTableRequest,
 
     path, file, audit = set_files.find_set(request.of, request.out), request.file, request.audit
     reviewer = request.reviewer or current_user_name()
-    again = "the same without --dry-run takes them"
+    again = "run it without --dry-run to save them"
     if audit is not None:
         if request.allow_other_export:
-            raise UsageError("--allow-other-export", "is not of the sample of an audit", "leave it out")
+            raise UsageError("--allow-other-export", "has no effect on the sample of an audit", "remove it")
         counts = _take_answers(path, audit, file, reviewer, request.dry_run, table)
         next_ = again if request.dry_run else f"Next: querytruth audit report {request.of} --name {audit}"
         terminal.print_json(counts) if json else _show_answers(counts, next_)
@@ -308,7 +320,7 @@ def import_csv(json: options.JsonOption = False, *, request: FilledTableRequest,
         raise_problems(file, reading.problems)
     known = 0 if request.dry_run else take_decisions(path.parent, reading.decisions)
     if known and not json:
-        terminal.err.print(f"{known} of the decisions were imported from this export before, and count once")
+        terminal.err.print(f"{known} of the decisions were already imported from this export, and count once")
     if json:
         decisions = [asdict(decision) for decision in reading.decisions]
         terminal.print_json({"taken": not request.dry_run, "added": reading.added_count, "decisions": decisions})
@@ -322,12 +334,12 @@ class ForeignJudgmentsRequest(Request):
     stage: ClassVar[str] = "import judgments"
 
     of: Annotated[str, ByPlace("SET")] = Field(description="name, name/v3 or a path")
-    file: Annotated[Path, ByPlace("FILE")] = Field(description="TREC qrels, or a table of query, image and grade.")
-    reviewer: str = Field("", description="Whose decisions they are.")
-    dry_run: bool = Field(False, description="Show the decisions, and take none.")
-    allow_unknown: bool = Field(False, description="Rows that name nothing of the set are left out.")
-    encoding: str = Field("utf-8", description="The table's, e.g. gb18030.")
-    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+    file: Annotated[Path, ByPlace("FILE")] = Field(description="TREC qrels, or a table with query, image and grade.")
+    reviewer: str = Field("", description="Name of the reviewer.")
+    dry_run: bool = Field(False, description="Show the decisions, and save none.")
+    allow_unknown: bool = Field(False, description="Ignore rows that match nothing in the set.")
+    encoding: str = Field("utf-8", description="Encoding of the table, such as gb18030.")
+    out: Path = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
 
 
 @app.command(name="import-qrels")
@@ -353,7 +365,7 @@ def import_qrels(json: options.JsonOption = False, *, request: ForeignJudgmentsR
         counts = {"decisions": len(reading.decisions), "added": reading.added_count, "known": known}
         terminal.print_json({"taken": not request.dry_run} | counts)
         return
-    again = "the same without --dry-run takes them"
+    again = "run it without --dry-run to save them"
     _show(reading, again if request.dry_run else f"Next: querytruth apply {request.of}")
 
 
@@ -372,9 +384,9 @@ def _take_answers(
 
 
 def _show_answers(counts: dict[str, Any], next_: str) -> None:
-    count = f"{counts['answers'] - counts['known']:,} answers {'taken' if counts['taken'] else 'found'}"
-    known = f"; {counts['known']:,} were there already" if counts["known"] else ""
-    terminal.out.print(f"{count}, {counts['cannot_tell']:,} of the file cannot tell{known}", markup=False)
+    count = f"{counts['answers'] - counts['known']:,} answers {'imported' if counts['taken'] else 'found'}"
+    known = f"; {counts['known']:,} already imported" if counts["known"] else ""
+    terminal.out.print(f'{count}, {counts["cannot_tell"]:,} of them "cannot tell"{known}', markup=False)
     terminal.out.print(next_, markup=False, soft_wrap=True)
 
 
@@ -411,7 +423,7 @@ def raise_problems(file: Path, problems: list[str]) -> None:
         terminal.err.print(f"{file} {problem}", markup=False, soft_wrap=True)
     hidden = len(problems) - _SHOWN_PROBLEMS
     more = f" ({hidden} more)" if hidden > 0 else ""
-    reason = f"{len(problems)} problems, listed above{more}; no decision was taken"
+    reason = f"{len(problems)} problems, listed above{more}; no decision was imported"
     raise UserError("import review CSV", file, reason, suggest_tolerances(problems))
 
 

@@ -20,12 +20,12 @@ class TypedSearch(SearchRequest):
     """A search as it is typed; a trial needs no set."""
 
     of: Annotated[str | None, ByPlace("SET")] = Field(  # type: ignore[assignment]
-        None, description="name, name/v3 or a path; a trial needs none."
+        None, description="name, name/v3 or a path; not needed for a trial."
     )
     text: Annotated[str | None, ByPlace("TEXT")] = Field(  # type: ignore[assignment]
-        None, description="A query: one of the set, or a new one."
+        None, description="Query text: of the set, or a new one."
     )
-    trial: bool = Field(False, description="Ask a service once: what it answers, and what that maps to in the set.")
+    trial: bool = Field(False, description="Send one query to a service: show its answer, and how it maps to the set.")
 
     @model_validator(mode="before")
     @classmethod
@@ -37,9 +37,11 @@ class TypedSearch(SearchRequest):
     @model_validator(mode="after")
     def _check_words(self) -> Self:
         if self.text is None or (self.of is None and not self.trial):
-            raise WrongRequestError("SET TEXT", "are two", "name a set and a query; without a set, add --trial")
+            raise WrongRequestError(
+                "SET TEXT", "are both required", "give a set and a query; without a set, add --trial"
+            )
         if self.trial and self.system is None:
-            raise WrongRequestError("trial", "asks a search service", "name it: --system FILE.yaml")
+            raise WrongRequestError("trial", "needs a search service", "give --system FILE.yaml")
         return self
 
 
@@ -71,7 +73,7 @@ def search(json: JsonOption = False, *, request: TypedSearch, given: frozenset[s
     terminal.print_table(f"{results.system}: {text}", ["rank", "id", "grade", "score"], rows)
     found = results.relevant_count - len(results.missed)
     about = f"{found:,} of {results.relevant_count:,} relevant images found"
-    terminal.out.print(about if results.is_query else "the set does not have this query: nothing is judged")
+    terminal.out.print(about if results.is_query else "this query is not in the set: its results are not judged")
     terminal.out.print(f"page written: {page}", markup=False, soft_wrap=True)
 
 
@@ -91,7 +93,7 @@ def _try_service(request: TypedSearch, text: str, json: bool) -> None:
         shown: list[list[object]] = [[row["rank"], row["id"], row["score"], row["maps_to"]] for row in rows]
         terminal.print_table(f"{described.name}: {text}", ["rank", "id", "score", "maps to"], shown)
         unmapped = sum(not row.get("query_id", row["image_id"]) for row in rows)
-        lost = f"; {unmapped:,} map to nothing of {set_}" if set_ else ""
+        lost = f"; {unmapped:,} match nothing in {set_}" if set_ else ""
         terminal.out.print(f"{len(rows):,} results in {milliseconds} ms{lost}", markup=False, soft_wrap=True)
         for line in explain_hits(hits, described, text, set_, out):
             terminal.out.print(line, markup=False, soft_wrap=True)

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 class TypedTraining(TrainingRequest):
     """A training as it is typed."""
 
-    plan: bool = Field(False, description="Print what would be trained on, and train nothing.")
+    plan: bool = Field(False, description="Print the training data and settings, and train nothing.")
 
 
 class TypedStage(ChatStage):
     """A stage as it is typed."""
 
-    plan: bool = Field(False, description="Print what would be done and its cost, and do nothing.")
-    health: bool = Field(False, description="Show the health of all runs side by side; ask nothing.")
+    plan: bool = Field(False, description="Print the planned work and its cost, and do nothing.")
+    health: bool = Field(False, description="Show the health of all runs side by side; send nothing.")
     beside: Annotated[list[Path], ByName("--beside", "DEFINITION.yaml")] = Field(
-        default_factory=list, description="With --health: also the runs of this definition."
+        default_factory=list, description="With --health: also show the runs of this definition."
     )
 
 
@@ -41,7 +41,7 @@ class TypedTopics(TypedStage):
     """The first stage as it is typed."""
 
     compare: int | None = Field(
-        None, ge=1, description="Run all three strategies, each with so many questions, and show figures side by side."
+        None, ge=1, description="Run all three strategies with this many questions each, and compare their statistics."
     )
 
 
@@ -118,7 +118,7 @@ def _show_plan(plan: dict[str, Any], json: bool) -> None:
     if json:
         terminal.print_json(plan)
         return
-    asked = f"{plan['asked']:,} questions about {plan['stage']} are answered"
+    asked = f"{plan['asked']:,} questions about {plan['stage']} are already answered"
     terminal.out.print(f"{asked}; at most {plan['model_calls']:,} model calls", soft_wrap=True)
     terminal.out.print(build_output.format_forecast(plan), markup=False, soft_wrap=True)
 
@@ -144,7 +144,7 @@ def _show_stage(result: StageResult) -> None:
         terminal.err.print(f"warning: {warning.text}", markup=False, soft_wrap=True)
     ended = ", ".join(f"{number} {why.replace('_', ' ')}" for why, number in sorted(result.stop_counts.items()))
     terminal.out.print(f"{result.calls:,} model calls; stopped: {ended}", markup=False)
-    terminal.out.print(f"how it went: {result.page}", markup=False, soft_wrap=True)
+    terminal.out.print(f"report: {result.page}", markup=False, soft_wrap=True)
     terminal.out.print(result.next_step_text, markup=False, soft_wrap=True)
     on_page = f"querytruth review {shlex.quote(str(result.file))}"
     terminal.out.print(f"in a spreadsheet, or on a page: {on_page}", markup=False, soft_wrap=True)
@@ -197,9 +197,9 @@ def _show_collection(result: CollectResult) -> None:
         failure_counts = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in failed)
         terminal.out.print(f"no image: {failure_counts}", markup=False, soft_wrap=True)
     if result.pending:
-        again = "the same command asks again for what may come yet"
+        again = "the same command retries those that may still succeed"
         terminal.out.print(f"{result.pending:,} queries are pending: {again}", soft_wrap=True)
-    terminal.out.print(f"what became of each query: {result.file}", markup=False, soft_wrap=True)
+    terminal.out.print(f"result of each query: {result.file}", markup=False, soft_wrap=True)
     terminal.out.print(f"then: {result.command}", markup=False, soft_wrap=True)
 
 
@@ -218,15 +218,17 @@ def _compare_strategies(request: TypedTopics, questions: int, json: bool) -> Non
         "questions": [f"{row['questions']:,}" for row in rows],
         "objects": [f"{row['objects']:,}" for row in rows],
         "new of all rows": [f"{row['new']:.0%}" for row in rows],
-        "concentration: named most": [f"{row['head']} {row['head_share']:.0%}" if row["head"] else "" for row in rows],
-        "drift: length to people's": [f"{row['drift']:.1f} x" for row in rows],
-        "tokens an object": [f"{row['tokens_per_object']:,.0f}" if row["objects"] else "" for row in rows],
+        "concentration: most frequent": [
+            f"{row['head']} {row['head_share']:.0%}" if row["head"] else "" for row in rows
+        ],
+        "drift: length relative to people's": [f"{row['drift']:.1f} x" for row in rows],
+        "tokens per object": [f"{row['tokens_per_object']:,.0f}" if row["objects"] else "" for row in rows],
         "stopped": [row["stops"] for row in rows],
         "warnings": [", ".join(row["warnings"]).replace("_", " ") for row in rows],
     }
     columns = ["", *(row["strategy"].replace("_", " ") for row in rows)]
     terminal.print_table("Strategies", columns, [[name, *values] for name, values in figures.items()])
-    terminal.out.print(f"as plots: {page}", markup=False, soft_wrap=True)
+    terminal.out.print(f"plots: {page}", markup=False, soft_wrap=True)
 
 
 def _show_health(stage: str, requests: list[TypedStage], json: bool) -> None:
@@ -240,7 +242,7 @@ def _show_health(stage: str, requests: list[TypedStage], json: bool) -> None:
         definition: Any = one.load_definition()
         finished_runs = list_finished_runs(definition, stage)
         if not finished_runs:
-            reason, next_step = f"has no run of {stage} that ended", f"run querytruth {stage} {one.definition}"
+            reason, next_step = f"has no finished run of {stage}", f"run querytruth {stage} {one.definition}"
             raise UserError("compare runs", one.definition, reason, next_step)
         rows += [{"set": definition.name, **build_run_row(run)} for run in finished_runs]
     terminal.print_json(rows) if json else _show_runs(stage, rows)
@@ -255,15 +257,15 @@ def _show_runs(stage: str, rows: list[dict[str, Any]]) -> None:
         "replies": [f"{row['replies']:,}" for row in rows],
         "objects": [f"{row['objects']:,}" for row in rows],
         "new of all rows": [f"{row['new']:.0%}" for row in rows],
-        "length, of the last": [f"{row['length']:.1f}" for row in rows],
+        "length of the last": [f"{row['length']:.1f}" for row in rows],
         "length, people's": [f"{row['length_of_people']:.1f}" for row in rows],
         "named most": [f"{row['head']} {row['head_share']:.0%}" if row["head"] else "" for row in rows],
-        "tokens an object": [f"{row['tokens_per_object']:,.0f}" if row["objects"] else "" for row in rows],
+        "tokens per object": [f"{row['tokens_per_object']:,.0f}" if row["objects"] else "" for row in rows],
         "warnings": [", ".join(row["warnings"]).replace("_", " ") for row in rows],
     }
     strategies = [row["strategy"].replace("_", " ") for row in rows]
     terminal.print_table(f"Runs of {stage}", ["", *strategies], [[name, *values] for name, values in figures.items()])
-    terminal.out.print("* the run of the table that people have now")
+    terminal.out.print("* run of the table that is under review now")
 
 
 @command
@@ -288,15 +290,15 @@ def train(json: JsonOption = False, *, request: TypedTraining) -> None:
     except OSError as error:
         place = error.filename or checked.out
         reason = f"cannot be written ({error.strerror})"
-        raise UserError("train", place, reason, "fix that, then run the same command: it goes on") from None
+        raise UserError("train", place, reason, "fix that, then run the same command to continue") from None
 
 
 def _show_training_plan(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
     rows: list[list[object]] = [[part, plan["pictures"][part], plan["queries"][part]] for part in plan["pictures"]]
-    terminal.print_table(f"Parts of {plan['set']}", ["", "images", "queries"], rows)
+    terminal.print_table(f"Splits of {plan['set']}", ["", "images", "queries"], rows)
     steps = plan["steps_an_epoch"] * plan["epochs_at_most"]
-    text = f"{plan['pairs']:,} pairs to train on, {plan['steps_an_epoch']:,} steps an epoch, {steps:,} at most"
+    text = f"{plan['pairs']:,} training pairs, {plan['steps_an_epoch']:,} steps per epoch, at most {steps:,} steps"
     text += f", on {plan['device']}; about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
     terminal.out.print(text, markup=False, soft_wrap=True)
 
@@ -316,11 +318,9 @@ def _show(result: Any) -> None:
     from querytruth.dual_encoder.training_report import CHANCE, COLUMNS, list_score_rows, warn_of_chance
 
     rows: list[list[object]] = [[*row] for row in list_score_rows(result.figures, result.chance)]
-    status = "trained" if result.is_new else "was trained before"
+    status = "trained" if result.is_new else "was already trained"
     terminal.out.print(f"[bold]{result.folder}[/] {status}, {len(result.history)} epochs", soft_wrap=True)
-    terminal.print_table(
-        "On the images kept back (95% intervals)", ["", *(title for title, _ in COLUMNS), CHANCE], rows
-    )
+    terminal.print_table("On the held-out images (95% intervals)", ["", *(title for title, _ in COLUMNS), CHANCE], rows)
     if warning := warn_of_chance(result.chance):
         terminal.out.print(f"warning: {warning}", markup=False, soft_wrap=True)
     next_ = f"Next: querytruth evaluate {result.test_set} --model {result.folder}"

@@ -23,11 +23,12 @@ def show(
     set_: SetArgument,
     out: OutOption = DATASETS_FOLDER,
     json: JsonOption = False,
-    page: Annotated[Path | None, option(help="Also write an HTML page to look at.")] = None,
+    page: Annotated[Path | None, option(help="Also write an HTML page.")] = None,
     page_language: PageLanguageOption = "en",
     images: ImageRootsOption = [],  # noqa: B006 - read only
     rejected: Annotated[
-        str | None, option(help="List by name what was not accepted for this reason, or all.", metavar="REASON|all")
+        str | None,
+        option(help="List the items that were not accepted for this reason, or for any (all).", metavar="REASON|all"),
     ] = None,
 ) -> None:
     """Show the card of a set: counts, grades, funnel.
@@ -68,7 +69,7 @@ def _list_rejected(path: Path, manifest: Manifest, reason: str, json: bool) -> N
     known = ledger["reason"].value_counts()
     if reason != "all" and reason not in known.index:
         counts = ", ".join(f"{name} ({number:,})" for name, number in known.items())
-        raise UserError("show", reason, f"is no reason in {manifest['name']}", f"choose from all, {counts}")
+        raise UserError("show", reason, f"is not a reason in {manifest['name']}", f"choose from all, {counts}")
     found = ledger if reason == "all" else ledger[ledger["reason"] == reason]
     columns = ["stage", "reason", "item", "detail"]
     if json:
@@ -77,7 +78,7 @@ def _list_rejected(path: Path, manifest: Manifest, reason: str, json: bool) -> N
     shown = found.head(_MOST_REJECTED)[columns].astype("str").fillna("")
     terminal.print_table(f"{len(found):,} not accepted", columns, shown.to_numpy().tolist())
     if len(found) > len(shown):
-        terminal.out.print(f"{len(found) - len(shown):,} more: --json lists all")
+        terminal.out.print(f"{len(found) - len(shown):,} more; use --json to list all")
 
 
 def _show_card(path: Path, place: str, manifest: Manifest) -> None:
@@ -150,10 +151,10 @@ def verify(
 
 @command
 def gc(
-    name: Annotated[str, argument(help="A set's name, or the path of its folder.", metavar="NAME")],
+    name: Annotated[str, argument(help="Name of a set, or path of its folder.", metavar="NAME")],
     out: OutOption = DATASETS_FOLDER,
-    hours: Annotated[float, option(help="Only files that did not change for so long.", min=1)] = 24,
-    dry_run: Annotated[bool, option("--dry-run", help="Name the files, and remove none.")] = False,
+    hours: Annotated[float, option(help="Only files that have not changed for this long.", min=1)] = 24,
+    dry_run: Annotated[bool, option("--dry-run", help="List the files, and remove none.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Remove the unfinished writes that interrupted runs left below a set's folder.
@@ -166,7 +167,7 @@ def gc(
 
     folder = next((place for place in (out / name, Path(name)) if place.is_dir()), None)
     if folder is None:
-        raise UserError("remove leftovers", name, f"is no folder there or below {out}", "give the name of a set")
+        raise UserError("remove leftovers", name, f"is not a folder there or in {out}", "give the name of a set")
     leftovers = find_leftovers(folder, time.time() - hours * 3600)
     total = sum(path.stat().st_size for path in leftovers)
     for path in leftovers:
@@ -202,7 +203,7 @@ def lint(set_: SetArgument, out: OutOption = DATASETS_FOLDER, json: JsonOption =
             [found.severity, found.check, found.count_, found.says, "\n".join(found.examples[:3])]
             for found in findings.rename(columns={"count": "count_"}).itertuples()
         ]
-        terminal.print_table(f"Lint of {place}", ["", "check", "cases", "what", "for example"], rows)
+        terminal.print_table(f"Lint of {place}", ["", "check", "cases", "what", "examples"], rows)
     else:
         terminal.out.print(f"{place}: nothing found", soft_wrap=True)
     if (findings["severity"] == "error").any():
@@ -215,7 +216,9 @@ def diff(
     set_b: Annotated[str, argument(metavar="SET_B")],
     out: OutOption = DATASETS_FOLDER,
     json: JsonOption = False,
-    page: Annotated[Path | None, option(help="Also write a page with the images that came, went or changed.")] = None,
+    page: Annotated[
+        Path | None, option(help="Also write a page with the images that were added, removed or changed.")
+    ] = None,
     page_language: PageLanguageOption = "en",
 ) -> None:
     """Show what two versions differ in, and whether figures stay comparable: the queries, images and judgments that
@@ -244,7 +247,9 @@ def diff(
         title = f"{table.kind.capitalize()} {table.change}: {table.total:,}"
         terminal.print_table(title, table.columns, shown)
     if difference.judgments_with_them:
-        terminal.out.print(f"{difference.judgments_with_them:,} judgments came or went with their query or image")
+        terminal.out.print(
+            f"{difference.judgments_with_them:,} judgments were added or removed with their query or image"
+        )
     terminal.out.print(difference.comparability)
     if page is not None:
         earlier, later = (read_set(one.path) for one in (before, after))
@@ -258,7 +263,7 @@ def _agree_to_definition(lines: list[str]) -> bool:
     """Show the lines of a stranger's definition, and ask whether to build with them."""
     for line in lines:
         terminal.err.print(line, markup=False, soft_wrap=True)
-    return Confirm.ask("The set's definition names these. Build with them?", console=terminal.err, default=False)
+    return Confirm.ask("The definition of the set names these. Build with them?", console=terminal.err, default=False)
 
 
 @command
@@ -266,13 +271,16 @@ def rebuild(
     set_: SetArgument,
     out: OutOption = DATASETS_FOLDER,
     json: JsonOption = False,
-    check: Annotated[bool, option("--check", help="Build again and compare digests; publishes nothing.")] = False,
+    check: Annotated[bool, option("--check", help="Rebuild and compare digests; publish nothing.")] = False,
     offline: Annotated[
-        bool, option("--offline/--online", help="Use recorded replies and pages only, or ask models and the web.")
+        bool, option("--offline/--online", help="Use recorded replies and pages only, or query models and the web.")
     ] = True,
     trust_definition: Annotated[
         bool,
-        option("--trust-definition", help="Of a set from elsewhere: show what its definition names, and ask."),
+        option(
+            "--trust-definition",
+            help="For a set from elsewhere: show what its definition names, and ask for confirmation.",
+        ),
     ] = False,
 ) -> None:
     """Build a version again from its manifest, and print whether the digest is the same, or what differs.
@@ -283,7 +291,7 @@ def rebuild(
     Example: querytruth rebuild family-album/v2 --check
     """
     if not check:
-        raise UserError("rebuild", set_, "publishing goes through build", "say --check, or run querytruth build")
+        raise UserError("rebuild", set_, "only checks; it does not publish", "add --check, or run querytruth build")
     from flows.rebuild import rebuild_tables
     from querytruth.sets import set_files
     from querytruth.sets.manifest import read_manifest
@@ -295,21 +303,23 @@ def rebuild(
     manifest = read_manifest(path)
     same = rebuilt.digest == manifest["content_digest"]
     for line in rebuilt.inputs_moved:
-        terminal.err.print(f"taken from where it lies now: {line}", markup=False, soft_wrap=True)
+        terminal.err.print(f"input moved; using {line}", markup=False, soft_wrap=True)
     if json:
         outcome = {"path": str(path), "same": same}
         terminal.print_json(outcome | {"content_digest": rebuilt.digest, "inputs_changed": rebuilt.inputs_changed})
     elif same:
-        terminal.out.print(f"{path}: rebuilt to the same content digest {rebuilt.digest}", soft_wrap=True)
+        terminal.out.print(f"{path}: the rebuild has the same content digest {rebuilt.digest}", soft_wrap=True)
     else:
         published = manifest["content_digest"]
-        terminal.out.print(f"{path}: rebuilt to {rebuilt.digest}, published was {published}", soft_wrap=True)
+        terminal.out.print(
+            f"{path}: the rebuild has {rebuilt.digest}, the published version has {published}", soft_wrap=True
+        )
         for name in rebuilt.inputs_changed:
-            terminal.out.print(f"input {name} is not the file it was built from", markup=False)
+            terminal.out.print(f"input {name} differs from the file that the version was built from", markup=False)
         changes = asdict(compare_versions(set_files.read_set(path).tables, rebuilt.as_stored()))
         lists = {name: value for name, value in changes.items() if isinstance(value, list) and value}
         sizes = [f"{len(value):,} {name.replace('_', ' ')}" for name, value in lists.items()]
-        terminal.out.print(", ".join(sizes) or "only order differs")
+        terminal.out.print(", ".join(sizes) or "only the order differs")
     if not same:
         raise SystemExit(1)
 
@@ -326,7 +336,7 @@ def list_(out: OutOption = DATASETS_FOLDER, json: JsonOption = False) -> None:
     from querytruth.sets.set_files import find_set
 
     if not out.is_dir():
-        raise UserError("list sets", out, "is no folder", "give --out the folder of the sets")
+        raise UserError("list sets", out, "is not a folder", "give --out the folder that holds the sets")
     names = sorted(folder.name for folder in out.iterdir() if folder.is_dir() and newest_version(folder))
     sets = []
     for name in names:
@@ -339,4 +349,4 @@ def list_(out: OutOption = DATASETS_FOLDER, json: JsonOption = False) -> None:
         columns = ["name", "kind", "version", "queries", "images", "judgments"]
         terminal.print_table(f"Sets in {out}", columns, [list(one.values()) for one in sets])
     else:
-        terminal.out.print(f"{out}: no published set", soft_wrap=True)
+        terminal.out.print(f"{out}: no published sets", soft_wrap=True)

@@ -28,7 +28,7 @@ class TypedCheck(DefinitionRequest):
     """A definition to check, or none: then the libraries alone."""
 
     definition: Annotated[Path | None, ByPlace("DEFINITION.yaml")] = Field(
-        None, description="The definition, a YAML file. Without one: the libraries alone."
+        None, description="Definition, a YAML file. Without it, only the libraries are checked."
     )
 
 
@@ -83,24 +83,26 @@ class InitRequest(Request):
         description="album, gallery, recall, precision, generated, queries, training, audit or prefect"
     )
     annotations: Annotated[list[Path], ONE_OR_MORE] = Field(
-        default_factory=list, description="precision: a COCO-form annotation file; may be given several times."
+        default_factory=list, description="precision: annotation file in COCO format; can be repeated."
     )
     queries: Path | None = Field(None, description="queries: the search log, or a list of queries.")
-    images: str | None = Field(None, description="The images' folder; gallery: also a list, table or URL.")
+    images: str | None = Field(None, description="Folder of the images; gallery also accepts a list, a table or a URL.")
     endpoint: Annotated[str | None, ByName("--endpoint", "URL")] = Field(
-        None, description="recall: the address of an OpenAI-compatible endpoint, up to /v1."
+        None, description="recall: address of an OpenAI-compatible endpoint, up to /v1."
     )
     model: str | None = Field(
-        None, description="recall: the model that writes the captions, on the endpoint or this machine."
+        None, description="recall: model that writes the captions, on the endpoint or this machine."
     )
-    key_env: str | None = Field(None, description="recall: the environment variable that holds the endpoint's key.")
+    key_env: str | None = Field(
+        None, description="recall: environment variable that holds the API key of the endpoint."
+    )
     language: Annotated[str | None, ByName("--language", "zh|en")] = Field(
-        None, description="recall: the captions' language; album: that of the queries."
+        None, description="recall: language of the captions; album: language of the queries."
     )
     tables: Annotated[list[str], ByName("--table", "KEY=VALUE")] = Field(
-        default_factory=list, description="How tables are read, such as encoding=gb18030 or scores=100."
+        default_factory=list, description="Options for reading tables, such as encoding=gb18030 or scores=100."
     )
-    out: Path | None = Field(None, description="The file to write (default: KIND.yaml).")
+    out: Path | None = Field(None, description="File to write (default: KIND.yaml).")
 
 
 @command
@@ -118,13 +120,13 @@ def init(json: JsonOption = False, *, request: InitRequest) -> None:
     kind, path = request.kind, request.out or Path(f"{request.kind}.yaml")
     facts: dict[str, Any] = {}
     if kind not in list_starter_kinds():
-        raise UserError("init", kind, "is no kind of set", suggest_choice(kind, list_starter_kinds()))
+        raise UserError("init", kind, "is not a kind of set", suggest_choice(kind, list_starter_kinds()))
     if path.exists():
-        raise UserError("init", path, "exists already", "give --out another name, or remove it")
+        raise UserError("init", path, "already exists", "give --out another name, or remove the file")
     if kind == "recall" and sys.stdin.isatty() and not json:
         request = _ask(request)
     if request.queries is not None and kind != "queries":
-        raise UserError("init", "--queries", f"is not of {kind} definitions", "say querytruth init queries")
+        raise UserError("init", "--queries", f"has no effect on {kind} definitions", "run querytruth init queries")
     writer, images = _choose_writer(request), request.images
     with terminal.reported_run(), translate_write_errors("init", path, "or give --out another name"):
         annotations = request.annotations
@@ -138,7 +140,7 @@ def init(json: JsonOption = False, *, request: InitRequest) -> None:
             settings.write_bytes((SHIPPED_FOLDER / "starters" / "prefect.toml").read_bytes())
     if images is not None and "://" not in images and not Path(images).expanduser().exists():
         terminal.err.print(
-            f"{images} is not there yet: `images` in {path} must name where the images are", markup=False
+            f"{images} does not exist yet: set `images` in {path} to the location of the images", markup=False
         )
     if json:
         terminal.print_json({"path": str(path), "kind": kind, **facts})
@@ -156,12 +158,12 @@ def init(json: JsonOption = False, *, request: InitRequest) -> None:
 
 def _ask(request: InitRequest) -> InitRequest:
     """Ask on the terminal for what no option gives: images, endpoint, model and language."""
-    images, endpoint = request.images or _prompt("The images' folder", "images"), request.endpoint
+    images, endpoint = request.images or _prompt("Folder of the images", "images"), request.endpoint
     if endpoint is None:
-        endpoint = _prompt("The endpoint's address (empty: a model on this machine)", "") or None
+        endpoint = _prompt("Address of the endpoint (empty: a model on this machine)", "") or None
     default = "qwen2.5vl" if endpoint else "Qwen/Qwen3-VL-8B-Instruct"
-    model = request.model or _prompt("The model that writes the captions", default)
-    language = request.language or _prompt("The captions' language, zh or en", "zh")
+    model = request.model or _prompt("Model that writes the captions", default)
+    language = request.language or _prompt("Language of the captions, zh or en", "zh")
     return request.model_copy(update={"images": images, "endpoint": endpoint, "model": model, "language": language})
 
 
@@ -176,16 +178,16 @@ def _choose_writer(request: InitRequest) -> CaptionWriter:
     endpoint, model, key_env, language = (getattr(request, name) for name in _WRITER_KEYS)
     if request.kind != "recall" and any((endpoint, model, key_env, language and request.kind != "album")):
         option = next(f"--{name.replace('_', '-')}" for name in _WRITER_KEYS if getattr(request, name))
-        next_step = "leave it out, or say querytruth init recall"
-        raise UserError("init", option, f"is not of {request.kind} definitions", next_step)
+        next_step = "remove it, or run querytruth init recall"
+        raise UserError("init", option, f"has no effect on {request.kind} definitions", next_step)
     if endpoint is not None and model is None:
         raise UserError("init", endpoint, "is an endpoint without a model", "give --model its name")
     if key_env is not None and endpoint is None:
         raise UserError("init", key_env, "is a key without an endpoint", "give --endpoint its address")
     if language not in (None, "zh", "en"):
-        raise UserError("init", language, "is no language of captions", suggest_choice(language, ["zh", "en"]))
+        raise UserError("init", language, "is not a caption language", suggest_choice(language, ["zh", "en"]))
     if endpoint is not None and not endpoint.startswith(("http://", "https://")):
-        raise UserError("init", endpoint, "is no http address", "give one like http://localhost:11434/v1")
+        raise UserError("init", endpoint, "is not an http address", "give an address such as http://localhost:11434/v1")
     keys: dict[str, Any] = {"model": model, "endpoint": endpoint, "key_env": key_env}
     named = {key: one for key, one in keys.items() if one is not None}
     return CaptionWriter(**named, language=cast(Literal["zh", "en"], language or "zh"))
@@ -199,10 +201,12 @@ class OpenRequest(ServedRequest):
 
     stage: ClassVar[str] = "open"
 
-    folder: Annotated[Path, ByPlace("FOLDER")] = Field(Path(), description="Photos, sets or both.")
-    out: Path = Field(DATASETS_FOLDER, description="Folder that new sets are written to; those in it are shown, too.")
-    with_names: bool = Field(False, description="--static: also sets that name people, places or texts of an album.")
-    static: Path | None = Field(None, description="Write the page as files into this folder, and serve nothing.")
+    folder: Annotated[Path, ByPlace("FOLDER")] = Field(Path(), description="Folder of photos, of sets, or of both.")
+    out: Path = Field(DATASETS_FOLDER, description="Folder for new sets; existing sets in it are shown, too.")
+    with_names: bool = Field(
+        False, description="With --static: also include sets that name people, places or texts of an album."
+    )
+    static: Path | None = Field(None, description="Write the page as files into this folder, and start no server.")
 
 
 @command
@@ -230,7 +234,7 @@ def open_(*, request: OpenRequest) -> None:
     access = PageAccess(listening.getsockname()[1], token_urlsafe(24), request.host)
     terminal.out.print(f"page of {request.folder.absolute()}: {access.url}", markup=False, soft_wrap=True)
     if request.host != LOOPBACK:
-        terminal.err.print("querytruth: anyone with this address can judge and start builds; it is sent unencrypted")
-    terminal.err.print("querytruth: Ctrl-C ends the page; judgments are kept at once")
+        terminal.err.print("querytruth: anyone with this address can judge and start builds; traffic is not encrypted")
+    terminal.err.print("querytruth: Ctrl-C closes the page; judgments are saved immediately")
     app = create_app(door_routes(door), access, "/door", ReviewMount(door))
     serve_page(app, access, listening, request.no_open)

@@ -14,8 +14,8 @@ from querytruth.defaults import DATASETS_FOLDER
 if TYPE_CHECKING:
     from querytruth.audit.steps import PreparedAudit
 
-app = group("audit", "Estimate how much of a set's truth is missing or wrong.")
-NameOption = Annotated[str, option(help="The name of the audit.")]
+app = group("audit", "Estimate how many judgments of a set are missing or wrong.")
+NameOption = Annotated[str, option(help="Name of the audit.")]
 
 
 def _prepare(request: DrawRequest) -> PreparedAudit:
@@ -47,7 +47,7 @@ def plan(json: options.JsonOption = False, *, request: DrawRequest) -> None:
     columns = ["stratum", "pairs", "to_judge"][: 2 if planned["expected_width"] is None else 3]  # cards are not drawn
     rows: list[list[Any]] = [[row[name] for name in columns] for row in planned["strata"]]
     terminal.print_table(f"Audit of {planned['set']}", [name.replace("_", " ") for name in columns], rows)
-    pace = f"{planned['seconds_per_judgment']} s a pair" + (
+    pace = f"{planned['seconds_per_judgment']} s per pair" + (
         ", assumed" if planned["pace_is_assumed"] else ", as logged"
     )
     each = f" by {planned['people']} people each" if planned["people"] > 1 else ""
@@ -59,9 +59,9 @@ def plan(json: options.JsonOption = False, *, request: DrawRequest) -> None:
         terminal.out.print(f"judge {planned['judge']}: {planned['judge_calls']:,} calls{costs}", markup=False)
     if planned["expected_width"] is not None:
         widths = ", ".join(f"{width:.3f} wide if {share}" for share, width in planned["expected_width"].items())
-        rest = f"{widths} of the pairs that the set does not call relevant are"
+        rest = f"{widths} of the pairs that are not relevant in the set are relevant"
         terminal.out.print(f"the interval of the missing share is about {rest}", soft_wrap=True)
-    terminal.out.print("Next: the same with start in place of plan")
+    terminal.out.print("Next: run the same command with start instead of plan")
 
 
 @app.command
@@ -103,7 +103,7 @@ def report(
     name: NameOption = "audit",
     out: options.OutOption = DATASETS_FOLDER,
     json: options.JsonOption = False,
-    page: Annotated[bool, option("--page/--no-page", help="Write report.html into the audit's folder.")] = True,
+    page: Annotated[bool, option("--page/--no-page", help="Write report.html into the folder of the audit.")] = True,
     page_language: options.PageLanguageOption = "en",
 ) -> None:
     """Estimate from the answers so far what the set lacks, what of it is wrong, and what the figures would be.
@@ -140,7 +140,7 @@ def overlap(json: options.JsonOption = False, *, request: OverlapRequest) -> Non
         return
     pairs = ", ".join(f"{count:,} by {name}" for name, count in summary["pairs"].items()) or "none"
     leaked = f"{summary['leaked']:,} of {summary['queries']:,} queries are leaked"
-    by = f"{summary['leaked_by_image']:,} share an image, {summary['leaked_by_text']:,} the text"
+    by = f"{summary['leaked_by_image']:,} by an image, {summary['leaked_by_text']:,} by the text"
     others = {name.replace("_", " "): len(queries) for name, queries in summary["queries_by_overlap"].items()}
     rest = "".join(f"; {others[name]:,} {name}" for name in ("partly leaked", "unknown") if name in others)
     terminal.out.print(f"pairs: {pairs}\n{leaked}{rest} ({by})", markup=False, soft_wrap=True)
@@ -148,11 +148,11 @@ def overlap(json: options.JsonOption = False, *, request: OverlapRequest) -> Non
     terminal.out.print(read, markup=False)
     if summary["by_bytes_alone"]:
         alone = describe_bytes_alone(summary["by_bytes_alone"])
-        terminal.out.print(f"without a hash, so that no edited copy is found: {alone}", markup=False, soft_wrap=True)
-    terminal.out.print(f"not searched for: {'; '.join(summary['not_searched'])}", markup=False, soft_wrap=True)
+        terminal.out.print(f"without a hash, so edited copies are not found: {alone}", markup=False, soft_wrap=True)
+    terminal.out.print(f"not checked: {'; '.join(summary['not_searched'])}", markup=False, soft_wrap=True)
     terminal.out.print(f"written: {page}", markup=False, soft_wrap=True)
     if request.drop:
-        says = f"{dropped:,} queries decided to be dropped; next: querytruth apply {request.of}"
+        says = f"{dropped:,} queries marked to be dropped; next: querytruth apply {request.of}"
         terminal.out.print(says, markup=False, soft_wrap=True)
 
 
@@ -161,7 +161,7 @@ def notice(json: options.JsonOption = False, *, request: NoticeRequest) -> None:
     """Measure which damages of a search a set would notice, and where that search is blind.
 
     Example: querytruth notice family-album --run bm25.trec --metric ndcg@10 --margin 0.01"""
-    terminal.err.print(f"querytruth: damaging the answers on {request.of}", markup=False)
+    terminal.err.print(f"querytruth: damaging the results on {request.of}", markup=False)
     from querytruth.audit.notice import notice_set
     from querytruth.cli.trust_tables import show_notice
 

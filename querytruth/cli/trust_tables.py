@@ -9,12 +9,12 @@ from querytruth.audit.pool import JsonRecord
 from querytruth.sets.manifest_notes import describe_certificate
 
 _MOST_PARTS = 10  # without a query, listed
-_BLIND = {"never": "in the first 10 of any query", "unfound": "found when asked for"}
+_BLIND = {"never": "in the first 10 of any query", "unfound": "found by their own queries"}
 _MEASURE_TEXTS = {
-    "missing_share": "relevant pairs that the set lacks, of all",
-    "multiplier": "relevant pairs for each that the set has",
-    "missing": "relevant pairs that the set lacks, number",
-    "wrong_share": "wrong pairs, of those that the set calls relevant",
+    "missing_share": "relevant pairs missing in the set, share",
+    "multiplier": "relevant pairs per relevant pair in the set",
+    "missing": "relevant pairs missing in the set, number",
+    "wrong_share": "wrong pairs among the relevant pairs of the set, share",
 }
 
 
@@ -61,7 +61,7 @@ def show_corrections(rows: list[dict[str, Any]], truth: list[dict[str, Any]]) ->
     terminal.print_table("Corrected by audits", columns, shown)
     texts = {
         "missing_share": "of the relevant pairs are missing",
-        "wrong_share": "of the set's relevant pairs are wrong",
+        "wrong_share": "of the relevant pairs of the set are wrong",
     }
     for row in truth:
         if row["measure"] in texts:
@@ -85,24 +85,24 @@ def _describe_answers(answers: JsonRecord) -> str:
     text = f"{answers['answered']:,} of {answers['sampled']:,} pairs answered; cannot tell: {answers['cannot_tell']}"
     if answers["judged_twice"]:
         kappa = "" if answers["kappa"] is None else f", kappa {answers['kappa']:.3f}"
-        text += f"; {answers['judged_twice']} by two people, {answers['same']} alike{kappa}"
+        text += f"; {answers['judged_twice']} by two people, {answers['same']} with the same answer{kappa}"
     if answers["people"] > 1 and answers["waiting"]:
-        text += f"; {answers['waiting']} wait for {answers['people']} people"
+        text += f"; {answers['waiting']} waiting for {answers['people']} people"
     if answers["disputed"]:
-        text += f"; {len(answers['disputed'])} disputed, which wait for a third person"
+        text += f"; {len(answers['disputed'])} disputed, waiting for a third person"
     return text
 
 
 def name_judge(judge: JsonRecord) -> str:
     """Return the name of a judge, and how often it is asked about a pair where it is sampled."""
-    samples = f" ({judge['samples']} samples a pair)" if judge.get("samples") else ""
+    samples = f" ({judge['samples']} samples per pair)" if judge.get("samples") else ""
     return f"{judge['name']}{samples}"
 
 
 def describe_reliability(found: JsonRecord | None) -> str:
     """Return how far the scores of a judge can be believed, in one line."""
     if found is None:
-        return "fewer than 30 answers, or all alike: its scores are not calibrated, and not believed"
+        return "too few or identical answers: the scores are not calibrated and not used"
     error = f"expected calibration error {found['expected_error']:.3f}"
     return f"area under the ROC curve {found['area']:.3f}, {error}, from {found['answers']:,} answers"
 
@@ -112,7 +112,7 @@ def describe_agreement_line(judge: JsonRecord) -> str:
     if "reliability" in judge:
         return f"judge {name_judge(judge)}: {describe_reliability(judge['reliability'])}"
     if judge["agreement"] is None:
-        return f"judge {judge['name']}: graded no pair that a person graded"
+        return f"judge {judge['name']}: graded none of the pairs that people graded"
     return f"judge {judge['name']}: {describe_agreement(judge['agreement'])}"
 
 
@@ -120,15 +120,15 @@ def describe_agreement(agreement: JsonRecord) -> str:
     """Return how grades of a judge agree with those of people."""
     kappas = ", ".join(
         f"{text} {agreement[name]:.3f}"
-        for name, text in (("kappa", "kappa of grades"), ("kappa_relevant", "of relevant or not"))
+        for name, text in (("kappa", "kappa of grades"), ("kappa_relevant", "relevant or not"))
         if agreement[name] is not None
     )
     rates = ", ".join(
         f"{name} {agreement[name]['value']:.2f} ({agreement[name]['low']:.2f} to {agreement[name]['high']:.2f})"
         for name in ("sensitivity", "specificity")
     )
-    shares = f"{agreement['relevant_by_judge']:.1%} relevant, people say {agreement['relevant_by_people']:.1%}"
-    return f"{kappas or 'kappa is not defined'}; it calls {shares}; {rates}"
+    shares = f"{agreement['relevant_by_judge']:.1%} of the pairs relevant, people {agreement['relevant_by_people']:.1%}"
+    return f"{kappas or 'kappa is not defined'}; the judge calls {shares}; {rates}"
 
 
 def show_notice(found: JsonRecord) -> None:
@@ -140,19 +140,19 @@ def show_notice(found: JsonRecord) -> None:
          f"{one['loss']:.4f}", describe_reason(one, found["margin"], "en")]
         for one in found["damages"]
     ]  # fmt: skip
-    columns = ["damage", "smallest size [95%]", f"stopped at {found['size']:.0%}", "loss", "why it is missed"]
+    columns = ["damage", "smallest size [95%]", f"detected at {found['size']:.0%}", "loss", "why it is missed"]
     terminal.print_table(f"{found['metric']} {found['figure']:.4f}, {found['queries']:,} queries", columns, rows)
     leaks = [one for one in found["shortcuts"] if one["beats_chance"]]
     lines = [
         found["line"],
         f"false alarms: {found['false_alarms']:.1%} of {found['resamples']:,} undamaged resamples",
-        f"not found when asked for: {len(found['unfound']):,} of {found['asked']:,} images",
-        f"hubs, returned far more often than other images: {len(found['hubs']):,}",
+        f"not found by their own queries: {len(found['unfound']):,} of {found['asked']:,} images",
+        f"hubs (images returned far more often than others): {len(found['hubs']):,}",
         *(f"  {one['kind']}: {one['share']:.0%} not {_BLIND[one['of']]}, others {one['others']:.0%}"
           for one in list_blind_kinds(found)),
-        f"nobody asks about {len(found['uncovered']):,} images ({found['uncovered_share']:.1%} of the gallery)",
+        f"no query covers {len(found['uncovered']):,} images ({found['uncovered_share']:.1%} of the gallery)",
         *(f"  {one['by']} {one['part']}: {one['images']:,} images" for one in found["uncovered_parts"][:_MOST_PARTS]),
-        f"{len(leaks)} of {len(found['shortcuts'])} systems that look at no image beat chance",
+        f"{len(leaks)} of {len(found['shortcuts'])} systems that ignore the images beat chance",
         *(f"  {one['system']}: nDCG {one['ndcg']:.3f}, random {one['random']:.3f}" for one in leaks),
     ]  # fmt: skip
     terminal.out.print("\n".join(lines), markup=False, soft_wrap=True)
@@ -168,7 +168,7 @@ def show_typing(name: str, kinds: list[JsonRecord]) -> None:
         figures = f"{one['before']:.4f}", difference, f"{one['p']:.2g}", f"{one['lost']:,}", f"{one['overlap']:.0%}"
         rows.append([one["kind"], f"{one['queries']:,}", *figures])
     columns = ["typing", "queries", "figure", "difference [95%]", "p", "worse", "same first 10"]
-    terminal.print_table(f"{name}: the same questions in other typing", columns, rows)
+    terminal.print_table(f"{name}: the same queries in other spellings", columns, rows)
     if kinds and kinds[0]["lost"]:
-        line = f"{kinds[0]['kind']} costs most, such as “{kinds[0]['example']}” typed “{kinds[0]['typed']}”"
+        line = f"{kinds[0]['kind']} costs most: for example “{kinds[0]['example']}” typed as “{kinds[0]['typed']}”"
         terminal.out.print(line, markup=False, soft_wrap=True)

@@ -54,7 +54,7 @@ def compare_systems(
     names = list(systems)
     for name in names[1:]:
         if not systems[name].index.equals(systems[names[0]].index):
-            reason = f"has figures of other queries than {names[0]}"
+            reason = f"has figures for other queries than {names[0]}"
             raise UserError("compare", name, reason, "evaluate both systems on the same set")
     rows = []
     for metric in metrics:
@@ -111,11 +111,11 @@ def find_warnings(
     warnings = []
     if waiting:
         every = len(per_query) + waiting
-        detail = f"{waiting:,} of {every:,} queries wait for judgments: they are in the bounds, and in no mean"
+        detail = f"{waiting:,} of {every:,} queries wait for judgments: they count in the bounds, but not in the mean"
         warnings.append(EvaluationWarning("waiting", "", detail))
     sizes = np.ones(len(per_query)) if clusters is None else pd.Series(clusters).value_counts().to_numpy(np.float64)
     if len(per_query) < statistics.FEWEST_QUERIES or statistics.count_effective(sizes) < statistics.FEWEST_CLUSTERS:
-        detail = f"{len(per_query)} queries count: too few for a tight interval"
+        detail = f"only {len(per_query)} queries count: too few for a tight interval"
         if len(sizes) != len(per_query):
             detail = f"{len(sizes)} topics or images, not {len(per_query)} queries, count: too few for a tight interval"
         warnings.append(EvaluationWarning("few_queries", "", detail))
@@ -124,10 +124,10 @@ def find_warnings(
         every = len(values) + waiting
         best, worst = float((values > 1 - _EQUAL).sum() / every), float((values < _EQUAL).sum() / every)
         random = chance.get(metric, np.nan)
-        saturation = f"{best:.0%} of the queries have the highest value: a better system would hardly show"
+        saturation = f"{best:.0%} of the queries have the highest value: a better system can hardly be detected"
         findings = [
             ("saturated", best >= _NEARLY_ALL, saturation),
-            ("floor", worst >= _NEARLY_ALL, f"{worst:.0%} of the queries have 0: systems are hardly told apart"),
+            ("floor", worst >= _NEARLY_ALL, f"{worst:.0%} of the queries have 0: systems can hardly be distinguished"),
             ("like_chance", interval.low[place] <= random + _EQUAL, f"a random order gets {random:.4f} on average"),
         ]
         warnings += [EvaluationWarning(code, metric, detail) for code, applies, detail in findings if applies]
@@ -176,9 +176,9 @@ def find_ignored_families(shortcuts: pd.DataFrame, queries: pd.DataFrame | None)
         ignored = int((rows[SHORTCUT_COLUMNS[1]] > _MOST).sum())
         if 1 - statistics.bound_proportion(len(rows) - ignored, len(rows)) > _MOST:
             detail = (
-                f"{ignored:,} of {len(rows):,} questions keep most of the wrong images that they get without "
-                f"{_DROPPED.get(str(family), 'it')}, {rows[SHORTCUT_COLUMNS[0]].mean():.0%} all of the first "
-                f"{SHORTCUT_DEPTH} images"
+                f"in {ignored:,} of {len(rows):,} questions most of the wrong images returned without "
+                f"{_DROPPED.get(str(family), 'it')} remain, {rows[SHORTCUT_COLUMNS[0]].mean():.0%} of all in the "
+                f"first {SHORTCUT_DEPTH} images"
             )
             warnings.append(EvaluationWarning("ignored_family", str(family), detail))
     return warnings

@@ -76,12 +76,12 @@ def encode_set(name: str, judged: JudgedSet, image_change: str = "") -> EncodedS
     the digest of their content: no image and no text is encoded twice with the same weights. `image_change`: of
     IMAGE_CHANGES, which the images are encoded after."""
     if (stored := judged.stored) is None:
-        raise UserError("evaluate", name, "needs images and texts, which bare judgments lack", "name a set")
+        raise UserError("evaluate", name, "needs images and texts, which bare judgments do not have", "give a set")
     embedder, ledger = load_image_text_embedder(name), Ledger()
     vector_folder = stored.path.parent.parent / ".vectors"
     images = encode_images(embedder, locate_images(stored), vector_folder, ledger, image_change)
     if not images.is_known.any():
-        reason = f"none of the {len(images.ids):,} images is at hand"
+        reason = f"none of the {len(images.ids):,} images is available"
         raise UserError("encode images", judged.description["name"], reason, "restore them, or build with `render`")
     queries = stored.tables.queries
     text_vectors = embed_texts(embedder, queries["text"].tolist(), vector_folder)
@@ -96,7 +96,7 @@ def encode_set(name: str, judged: JudgedSet, image_change: str = "") -> EncodedS
 def read_encoded_set(folder: Path, judged: JudgedSet) -> EncodedSet:
     """Read the set's vectors from `folder`/queries and `folder`/images; rows of other ids are ignored and counted."""
     if judged.queries is None or judged.images is None:
-        raise UserError("evaluate", folder, "needs a set's ids, which bare judgments lack", "name a set")
+        raise UserError("evaluate", folder, "needs the ids of a set, which bare judgments do not have", "give a set")
     ledger, unknown_rows = Ledger(), 0
     encoded_parts = []
     for name, id_name, kind in _PARTS:

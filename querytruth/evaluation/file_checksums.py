@@ -39,8 +39,8 @@ def _map_checksums(images: pd.DataFrame, stored: StoredSet) -> dict[str, str]:
     rows = zip(known["sha256"].tolist(), known["image_id"].tolist(), strict=True)
     found = {kept[sha256]: str(image_id) for sha256, image_id in rows if sha256 in kept}
     if not found:
-        reason = "no source file of its images is at hand, of which the SHA-1 could be computed"
-        raise UserError("map ids", stored.path, reason, "name the folder of the photos: --images FOLDER")
+        reason = "has no source file available for its images, so their SHA-1 cannot be computed"
+        raise UserError("map ids", stored.path, reason, "give the folder of the photos: --images FOLDER")
     in_base64 = {base64.b64encode(bytes.fromhex(sha1)).decode(): image_id for sha1, image_id in found.items()}
     return found | in_base64
 

@@ -68,7 +68,7 @@ def argsort_ids_descending(ids: Any, stage: str) -> RowIndices:
     order = argsort_ids(known)
     ordered = known.take(pa.array(order))
     if len(ordered) and (same := pc.equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)).any():
-        raise UserError(stage, ordered[int(np.flatnonzero(same)[0])], "is there twice", "give every id once")
+        raise UserError(stage, ordered[int(np.flatnonzero(same)[0])], "occurs twice", "give each id once")
     return order[::-1]
 
 
@@ -173,7 +173,9 @@ def _grades(qrels: pd.DataFrame) -> NDArray[np.int16]:
     wrong = ~((given >= 0) & (given == np.floor(given)) & (given <= _HIGHEST))
     if wrong.any():
         row = qrels.iloc[int(np.flatnonzero(wrong)[0])]
-        reason = f"relevance of {row['image_id']} is {row['relevance']}; whole numbers from 0 to {_HIGHEST} are wanted"
+        reason = (
+            f"relevance of {row['image_id']} is {row['relevance']}, but must be a whole number from 0 to {_HIGHEST}"
+        )
         raise UserError(_STAGE, row["query_id"], reason, "fix the qrels")
     grades: NDArray[np.int16] = given.astype(np.int16)
     return grades
@@ -192,7 +194,7 @@ def _in_gallery(image: Codes, images: pa.Array, gallery: pa.Array) -> tuple[Code
     place = find_positions(gallery, images)
     if (lost := mark_occurring(image, len(images)) & (place < 0)).any():
         name = images[int(np.flatnonzero(lost)[0])].as_py()
-        raise UserError(_STAGE, name, "is judged, but no image of the gallery", "run lint on the set")
+        raise UserError(_STAGE, name, "is judged, but is not in the gallery", "run lint on the set")
     return place[image], gallery
 
 

@@ -119,10 +119,12 @@ def load_judged_set(path: Path, *, needs_judgments: bool = True) -> JudgedSet:
     manifest = stored.manifest
     name = f"{manifest['name']}/v{manifest['version']}"
     if needs_judgments and len(stored.tables.queries) and not len(stored.tables.qrels):
-        next_step = f"judge what systems return: querytruth review {manifest['name']} --run RUN, then querytruth apply"
-        raise UserError("evaluate", name, "has no judgment yet", f"{next_step} {manifest['name']}")
+        next_step = (
+            f"judge the results of systems: querytruth review {manifest['name']} --run RUN, then querytruth apply"
+        )
+        raise UserError("evaluate", name, "has no judgments yet", f"{next_step} {manifest['name']}")
     if not len(stored.tables.queries):
-        raise UserError("evaluate", name, "holds no queries", "name a recall, precision or generated set")
+        raise UserError("evaluate", name, "has no queries", "give a recall, precision or generated set")
     described: EvaluatedSet = {
         "name": manifest["name"],
         "version": manifest["version"],
@@ -213,7 +215,7 @@ def parse_slices(slices: Iterable[str], stage: str) -> list[tuple[str, str]]:
     """Return aspect and value of texts like language=zh. Raises UserError."""
     parts = [text.partition("=") for text in slices]
     if wrong := [text for text, equals, value in parts if not equals or not value]:
-        raise UserError(stage, f"--slice {wrong[0]}", "is no aspect=value", "write it like language=zh")
+        raise UserError(stage, f"--slice {wrong[0]}", "is not aspect=value", "write it as in language=zh")
     return [(aspect, value) for aspect, _, value in parts]
 
 
@@ -221,7 +223,11 @@ def is_in_slice(queries: pd.DataFrame | None, query_ids: pd.Index, aspect: str, 
     """Return whether each query belongs to the slice. Raises UserError for an unknown aspect and an empty slice."""
     aspects, name = find_query_aspects(queries, query_ids), f"{aspect}={value}" if value else aspect
     if aspect not in aspects:
-        next_step = suggest_choice(aspect, list(aspects)) if aspects else f"{stage} on a set: judgments have no texts"
+        next_step = (
+            suggest_choice(aspect, list(aspects))
+            if aspects
+            else (f"needs the texts of a set for {stage}, which bare judgments do not have")
+        )
         if aspect == "overlap" and aspects:
             next_step = "run `querytruth overlap` on this version of the set first"
         raise UserError(stage, name, "is no slice of this set", next_step)
@@ -229,7 +235,7 @@ def is_in_slice(queries: pd.DataFrame | None, query_ids: pd.Index, aspect: str, 
     rows: BoolArray = query_ids.isin(values.index[(values == value).to_numpy()])
     if not rows.any():
         known = sorted(values.unique())[:20]
-        raise UserError(stage, name, "has no judged query", f"choose from {', '.join(known) or 'none'}")
+        raise UserError(stage, name, "has no judged queries", f"choose from {', '.join(known) or 'none'}")
     return rows
 
 
@@ -261,14 +267,14 @@ def select_part(judged: JudgedSet, part: Mapping[str, str | int]) -> JudgedSet:
         return judged
     stored = judged.stored
     if stored is None:
-        raise UserError(_STAGE, describe_part(part), "needs a set: bare judgments name no values", "name a set")
+        raise UserError(_STAGE, describe_part(part), "needs a set: bare judgments have no values", "give a set")
     queries = stored.tables.queries
     in_part = pd.Series(True, index=queries.index)
     for column, value in part.items():
         in_part &= _has_value(queries, column, str(value))
     if not in_part.any():
         name = f"{judged.description['name']}/v{judged.description['version']}"
-        raise UserError(_STAGE, describe_part(part), f"is no query of {name}", "give fewer values")
+        raise UserError(_STAGE, describe_part(part), f"is not a query of {name}", "give fewer values")
     inside = queries[in_part].reset_index(drop=True)
     qrels = stored.tables.qrels[stored.tables.qrels["query_id"].isin(inside["query_id"])].reset_index(drop=True)
     tables = replace(stored.tables, queries=inside, qrels=qrels)
@@ -284,15 +290,15 @@ def select_part(judged: JudgedSet, part: Mapping[str, str | int]) -> JudgedSet:
 
 def _has_value(queries: pd.DataFrame, column: str, value: str) -> "pd.Series[bool]":
     if column not in PART_COLUMNS:
-        raise UserError(_STAGE, column, "is no column to choose by", suggest_choice(column, list(PART_COLUMNS)))
+        raise UserError(_STAGE, column, "is not a column to filter by", suggest_choice(column, list(PART_COLUMNS)))
     values = queries[column].dropna() if column in queries else pd.Series(dtype="str")
     names = values.astype("str")
     families = names.str.split("/").str[0] if column == "family" else names
     found = (names == value) | (families == value)
     if not found.any():
         choices = sorted({*names, *families})
-        next_step = suggest_choice(value, choices) if choices else f"leave {column} out"
-        raise UserError(_STAGE, f"{column}={value}", "is the value of no query", next_step)
+        next_step = suggest_choice(value, choices) if choices else f"remove {column}"
+        raise UserError(_STAGE, f"{column}={value}", "matches no query", next_step)
     return found.reindex(queries.index, fill_value=False)
 
 

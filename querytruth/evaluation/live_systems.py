@@ -43,8 +43,8 @@ _COUNTED = (
     "unmapped_results",
 )
 _ORDERED = {
-    "answers_out_of_order": "answers are out of order: the order of all answers is the ranking",
-    "results_without_score": "results have no score: the order of all answers is the ranking",
+    "answers_out_of_order": "answers are not sorted by score: the order of all answers is used as the ranking",
+    "results_without_score": "results have no score: the order of all answers is used as the ranking",
 }
 
 
@@ -72,15 +72,15 @@ def map_text_ids(queries: pd.DataFrame) -> dict[str, str]:
 
 def _require_file(place: ImageLocation | None, image_id: str) -> ImageLocation:
     if place is None or place.location is None or "://" in place.location or place.sha256 is None:
-        raise UserError(_STAGE, image_id, "is not at hand as a file", "build the set with `render`, or name --images")
+        raise UserError(_STAGE, image_id, "is not available as a file", "build the set with `render`, or give --images")
     return place
 
 
 def _search(system: ImageSearchSystem, place: ImageLocation, k: int) -> list[SearchHit]:
-    with translate_read_errors(_STAGE, place.image_id, "restore the file: querytruth verify the set"):
+    with translate_read_errors(_STAGE, place.image_id, "restore the file, and run querytruth verify on the set"):
         data = read_regular(Path(str(place.location)), MAX_IMAGE_BYTES)
     if hashlib.sha256(data).hexdigest() != place.sha256:
-        raise UserError(_STAGE, place.image_id, "is another file than the set has", "querytruth verify the set")
+        raise UserError(_STAGE, place.image_id, "differs from the file of the set", "run querytruth verify on the set")
     return system.search_image(data, k)
 
 
@@ -88,9 +88,13 @@ def make_live_system(described: SystemFile, judged: JudgedSet, options: AskOptio
     """Return the system of a file; it finds images by texts, or texts by images. Raises UserError for bare
     judgments."""
     if judged.stored is None:
-        raise UserError("evaluate", described.name, "needs a set's texts, which bare judgments lack", "name a set")
+        raise UserError(
+            "evaluate", described.name, "needs the texts of a set, which bare judgments do not have", "give a set"
+        )
     if options.is_offline and options.is_refreshed:
-        raise UserError("evaluate", described.name, "cannot ask again offline", "choose --offline or --refresh")
+        raise UserError(
+            "evaluate", described.name, "cannot send queries again offline", "choose --offline or --refresh"
+        )
     identity = described.system.identity
     digest = hashlib.sha256(canonical_json(identity.as_record())).hexdigest()
     description: SystemDescription = {
@@ -113,7 +117,7 @@ def _produce_run(described: SystemFile, view: EvaluationView, k: int, options: A
     takes_images = isinstance(system, ImageSearchSystem) and system.takes_images
     if view.is_image_to_text != takes_images:
         what, direction = ("images", "image_to_text") if takes_images else ("texts", "text_to_image")
-        raise UserError("evaluate", described.name, f"is a search by {what}", f"choose the direction {direction}")
+        raise UserError("evaluate", described.name, f"searches by {what}", f"choose the direction {direction}")
     if isinstance(system, ImageSearchSystem) and takes_images:
         asked = list_image_searches(system, stored, view.all_query_ids.to_pylist(), k)
         answers, check = _ask(described, stored, asked, k, options)
@@ -155,7 +159,7 @@ def match_other_ids(
 
 def _explain_ids(described: SystemFile, images: pd.DataFrame, names: Collection[str]) -> tuple[str, str]:
     """Return the reason and the next step where no answer maps to an image."""
-    reason = f"answers with no id of {described.system.options.ids} (such as {min(names)[:80]!r})"
+    reason = f"returned no {described.system.options.ids} (such as {min(names)[:80]!r})"
     found = find_pattern(names, images)
     return reason, f'write ids: "{found[0]}"' if found else system_answers.TRY_ONE
 
@@ -178,7 +182,7 @@ def build_system_run(
     where all of them are finite and never rise. Raises UserError where no query was answered."""
     failures = Counter(answer.failure for answer in answers if answer.failure)
     if failures and failures.total() == len(answers):
-        reason = f"answered none of {len(answers):,} queries ({describe_failures(answers)})"
+        reason = f"answered none of the {len(answers):,} queries ({describe_failures(answers)})"
         raise UserError(_STAGE, "search system", reason, system_answers.TRY_ONE)
     rows: list[tuple[str, str, float, float]] = []
     counts = Counter(dict.fromkeys(_COUNTED, 0))
@@ -237,12 +241,12 @@ def _warn(stated: dict[str, Any], check: IndexCheck) -> list[EvaluationWarning]:
     if failures := stated["failures"]:
         total = sum(failures.values())
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in failures.items())
-        detail = f"{total:,} of {total + stated['answers']:,} queries got no answer, and count as 0: {reasons}"
+        detail = f"{total:,} of {total + stated['answers']:,} queries got no answer and count as 0: {reasons}"
         warnings.append(EvaluationWarning("failed_queries", "", detail))
     for name, consequence in _ORDERED.items():
         if stated[name]:
             warnings.append(EvaluationWarning(name, "", f"{stated[name]:,} {consequence}"))
     if check.before != check.after:
-        detail = "the index or its answers to the same query changed while it was asked"
+        detail = "the index, or its answers to the same query, changed during the evaluation"
         warnings.append(EvaluationWarning("index_changed", "", detail))
     return warnings

@@ -47,18 +47,22 @@ DEFAULT_METRICS = (
 
 CONVENTIONS = {
     "mean": "over all queries that have at least one relevant image",
-    "missing queries": "a query that the run leaves out counts as 0",
-    "unknown ids": "of a run on a set, up to a share: a query is left out, a result keeps its rank and is unjudged",
+    "missing queries": "a query that the run omits counts as 0",
+    "unknown ids": "in a run on a set, accepted up to a share: a query is left out, a result keeps its rank and is "
+    "unjudged",
     "ids of another version": "left out, counted and listed",
     "results that the set left out": "imported sets: unjudged at their ranks (keep); others: ranks close up (condense)",
     "near-duplicates": "an image of a duplicate group counts as its representative, once, at its best score",
     "order": "by score, highest first, compared in double precision as given",
-    "ties": "by image id, highest first (UTF-8 bytes), whatever the order of the rows",
-    "unjudged images": "count as not relevant; bounds say what judging could give, of queries that wait, too",
+    "ties": "by image id, highest first (UTF-8 bytes), regardless of the order of the rows",
+    "unjudged images": "count as not relevant; the bounds show the range that judging could give, also for queries "
+    "that wait",
     "grades": "every grade above 0 is relevant; R is the number of relevant images that the qrels list for the query",
     "ranks": "start at 1",
-    "interval": "95%, t of queries (or their clusters) with one more at each end of what a figure can be",
-    "detectable": "the difference to a system that varies as much, independently, found in 80 of 100 cases at 5%",
+    "interval": "95%, t interval over queries (or their clusters), with one more at each extreme of what a figure "
+    "can be",
+    "detectable": "the difference to an independent system with the same variance that is detected in 80 of 100 "
+    "cases at 5%",
 }
 
 

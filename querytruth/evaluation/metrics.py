@@ -17,7 +17,7 @@ from querytruth.errors import UserError, suggest_choice
 from querytruth.evaluation.ranking import UNJUDGED, Hits, RankedRun
 
 Cut = int | RowIndices | None
-CUTS = ("k = R, the number of relevant images of the query", "k = all that came back")  # those that are no number
+CUTS = ("k = R, the number of relevant images of the query", "k = all results returned")  # those that are no number
 _NAME = re.compile(r"(?P<name>[a-z_]+)(?:@(?P<cut>[^()]*))?(?:\((?P<options>[^()]*)\))?")
 _ALIASES = {"acc": "hit", "mrr": "rr", "map": "ap", "precision": "p", "success": "hit"}
 _FULL_ALIASES = {"r_precision": "p@r", "rprec": "p@r"}
@@ -190,13 +190,13 @@ def parse_metric(text: str) -> Metric:
     plain = text.strip().lower().replace("-", "_").replace(" ", "")
     match = _NAME.fullmatch(_FULL_ALIASES.get(plain, plain))
     if not match:
-        raise UserError(_STAGE, text, "is no name of a metric", "write it like ndcg@10 or ap@50(norm=min)")
+        raise UserError(_STAGE, text, "is not the name of a metric", "write it like ndcg@10 or ap@50(norm=min)")
     name = _ALIASES.get(match["name"], match["name"])
     if name == "recall":
-        fix = "choose r (the share of all relevant images) or hit (whether any came back)"
+        fix = "choose r (the share of all relevant images) or hit (whether any was returned)"
         raise UserError(_STAGE, text, "has two meanings", fix)
     if name not in METRIC_FUNCTIONS:
-        raise UserError(_STAGE, text, "is no metric", suggest_choice(name, list(METRIC_FUNCTIONS)))
+        raise UserError(_STAGE, text, "is not a known metric", suggest_choice(name, list(METRIC_FUNCTIONS)))
     return Metric(name, _cut(text, name, match["cut"]), _options(text, name, match["options"]))
 
 
@@ -220,8 +220,8 @@ def _cut(text: str, name: str, given: str | None) -> int | str | None:
         return "r"
     if given and re.fullmatch("0*[1-9][0-9]{0,8}", given):
         return int(given)
-    wanted = {"k": f"{name}@K with a whole number from 1", "r": f"{name}@r", "": name}
-    reason = f"has the cut {given!r}" if given is not None else "has no cut"
+    wanted = {"k": f"{name}@K with a whole number K from 1", "r": f"{name}@r", "": name}
+    reason = f"has the cut-off {given!r}" if given is not None else "has no cut-off"
     raise UserError(_STAGE, text, reason, "write " + " or ".join(wanted[cut] for cut in cuts))
 
 

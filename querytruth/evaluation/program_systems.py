@@ -44,14 +44,12 @@ def encode_by_arrays(name: str, arrays: tuple[Any, ...], all_ids: tuple[Any, Any
     """Return the vectors of the judged set from two arrays (n, d), with a row per query and per image of `all_ids`,
     the ids of the whole set. Raises UserError for arrays of other shapes."""
     if len(arrays) != 2:
-        raise UserError(
-            "read vectors", name, f"are {len(arrays)} arrays", "give those of the queries and of the images"
-        )
+        raise UserError("read vectors", name, f"contains {len(arrays)} arrays", "give two: for queries and for images")
     if judged.queries is None or judged.images is None:
-        raise UserError("evaluate", name, "needs a set's ids, which bare judgments lack", "name a set")
+        raise UserError("evaluate", name, "needs the ids of a set, which bare judgments do not have", "give a set")
     queries, images = (_check_array(*parts) for parts in zip(("queries", "images"), arrays, all_ids, strict=True))
     if queries.shape[1] != images.shape[1]:
-        reason = f"have {queries.shape[1]} dimensions, those of the images {images.shape[1]}"
+        reason = f"have {queries.shape[1]} dimensions, but the vectors of the images have {images.shape[1]}"
         raise UserError("read vectors", "vectors of the queries", reason, "encode both with one model")
     texts = _select(queries, all_ids[0], to_id_array(judged.queries["query_id"]))
     gallery = _select(images, all_ids[1], to_id_array(judged.images["image_id"]))
@@ -69,8 +67,8 @@ def _check_array(what: str, array: Any, ids: Any) -> Vectors:
     vectors: Vectors = np.asarray(array, dtype=np.float32)
     item = f"vectors of the {what}"
     if vectors.ndim != 2 or len(vectors) != len(ids) or not vectors.shape[1]:
-        reason = f"have the shape {vectors.shape}, for {len(ids):,} {what}"
-        raise UserError("read vectors", item, reason, f"give a row for each of the set's {what}, in their order")
+        reason = f"have the shape {vectors.shape}, but there are {len(ids):,} {what}"
+        raise UserError("read vectors", item, reason, f"give one row per item of the set's {what}, in the same order")
     return vectors
 
 
@@ -78,7 +76,7 @@ def _check_array(what: str, array: Any, ids: Any) -> Vectors:
 def _ask(search: SearchFunction, name: str, view: EvaluationView, k: int) -> SystemRun:
     queries = view.judged_set.queries
     if queries is None or view.is_image_to_text:
-        raise UserError("evaluate", name, "is a search by texts", "name a set, in the direction text_to_image")
+        raise UserError("evaluate", name, "searches by texts", "give a set and the direction text_to_image")
     asked = queries[queries["query_id"].isin(view.asked_ids.to_pylist())]
     rows: list[tuple[str, str, float]] = []
     with current_run().reporter.bar("search", len(asked), "queries") as advance:
@@ -114,7 +112,7 @@ def _tabulate(run: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
 def _check_table(table: pd.DataFrame, name: str) -> pd.DataFrame:
     if missing := [column for column in RUN_COLUMNS if column not in table]:
         has = ", ".join(map(str, table)) or "none"
-        raise UserError("read run", name, f"has no column {missing[0]} (it has {has})", f"name it {missing[0]}")
+        raise UserError("read run", name, f"has no column {missing[0]} (it has {has})", f"name the column {missing[0]}")
     if not len(table):
-        raise UserError("read run", name, "holds no rows", "give a run with results")
+        raise UserError("read run", name, "contains no rows", "give a run with results")
     return check_run_table(name, pa.Table.from_pandas(table[list(RUN_COLUMNS)], preserve_index=False))

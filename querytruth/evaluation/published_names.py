@@ -55,7 +55,7 @@ def match_names(
         matched = match_column(open_names, pairs, column in _PATHS)
         for name, ids in matched.items():
             if len({same.get(one, one) for one in ids}) > 1:
-                ambiguous.append(f"{name} is {' or '.join(sorted(ids)[:_EXAMPLES])}")
+                ambiguous.append(f"{name} matches {' or '.join(sorted(ids)[:_EXAMPLES])}")
             else:
                 found[name] = min(ids)
         by_column |= {column: sum(name in found for name in matched)} if matched else {}
@@ -63,8 +63,8 @@ def match_names(
     if ambiguous:
         what = "queries" if key == "query_id" else "images"
         listed = "; ".join(sorted(ambiguous)[:_EXAMPLES])
-        reason = f"{len(ambiguous):,} names could be several {what} ({listed})"
-        next_step = f"name them by {key}" + (", or by whole paths" if key == "image_id" else "")
+        reason = f"has {len(ambiguous):,} names that match several {what} ({listed})"
+        next_step = f"use their {key}" + (", or full paths" if key == "image_id" else "")
         raise UserError(*about, reason, next_step)
     return NameMatch(found, {name: count for name, count in by_column.items() if count})
 
@@ -125,5 +125,5 @@ def state_matches(counts: dict[str, dict[str, int]]) -> tuple[Counts, list[Evalu
     if not counts:
         return {}, []
     parts = [f"{n:,} {what} by {column}" for what, columns in counts.items() for column, n in columns.items()]
-    detail = f"the run has ids of others, which were matched with the set's: {', '.join(parts)}"
+    detail = f"ids of the run were matched with those of the set: {', '.join(parts)}"
     return {"ids_of_others": counts}, [EvaluationWarning("ids_of_others", "", detail)]

@@ -112,8 +112,8 @@ def measure_changes(
     if find_spec("opencc") is None or find_spec("pypinyin") is None:
         kinds = [one for one in kinds if one not in CHINESE_CHANGES]
         if judged.stored is not None and judged.stored.tables.queries["text"].str.contains(_CHINESE).any():
-            advice = "install querytruth[chinese] to ask them"
-            current_run().reporter.log(f"queries are not asked in {', '.join(CHINESE_CHANGES)}: {advice}")
+            advice = "install querytruth[chinese] to include them"
+            current_run().reporter.log(f"queries are not sent in {', '.join(CHINESE_CHANGES)}: {advice}")
     kinds += IMAGE_CHANGES if encodes_images else []
     rows = [_measure_change(judged, load_system, scored, metric, kind) for kind in kinds]
     table = pd.DataFrame([row for row in rows if row], columns=CHANGE_COLUMNS)

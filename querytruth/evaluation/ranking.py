@@ -127,7 +127,7 @@ def _refuse_twice(query: ground_truth.Codes, queries: pa.Array, image: ground_tr
     pairs = np.sort(query * (np.int32 if few else np.int64)(len(image_ids)) + image)
     if (same := pairs[1:] == pairs[:-1]).any():
         name, twice = divmod(int(pairs[np.flatnonzero(same)[0]]), len(image_ids))
-        raise UserError(_STAGE, queries[name], f"image {image_ids[twice]} came back twice", "rank each image once")
+        raise UserError(_STAGE, queries[name], f"image {image_ids[twice]} is returned twice", "rank each image once")
 
 
 def _rows(query: ground_truth.Codes, queries: pa.Array, truth: ground_truth.GroundTruth) -> RowIndices:
@@ -135,7 +135,7 @@ def _rows(query: ground_truth.Codes, queries: pa.Array, truth: ground_truth.Grou
     row_of = ground_truth.find_positions(truth.query_ids, queries).astype(np.int64)
     for place in np.flatnonzero(ground_truth.mark_occurring(query, len(queries)) & (row_of < 0)):
         if queries[place].as_py() not in truth.queries_without_relevant:
-            raise UserError(_STAGE, queries[place], "is a query that the qrels do not know", "rank this set's queries")
+            raise UserError(_STAGE, queries[place], "is not a query of the qrels", "rank the queries of this set")
     return row_of[query]
 
 

@@ -117,10 +117,10 @@ def require_certificate(description: EvaluatedSet) -> None:
     certificate = description.get("certificate")
     if certificate is not None and certificate["is_reached"]:
         return
-    reason = "has no certificate of how complete its truth is"
+    reason = "has no certificate that states how complete its judgments are"
     if certificate is not None:
-        reason = f"is certified for {certificate['recall_at_least']:.0%} of {certificate['goal']:.0%}"
-    next_step = "querytruth audit start SET --until recall=0.9, judge, querytruth apply, or leave out the requirement"
+        reason = f"has a certificate for {certificate['recall_at_least']:.0%} of its goal of {certificate['goal']:.0%}"
+    next_step = "querytruth audit start SET --until recall=0.9, judge, querytruth apply; or remove the requirement"
     raise UserError(GATE_STAGE, f"{description['name']}/v{description['version']}", reason, next_step)
 
 
@@ -212,10 +212,10 @@ def parse_margins(metrics: Sequence[str], margins: Sequence[float]) -> dict[str,
     """Return the margin by metric, from one margin for all or one per metric. Raises UserError."""
     names = [str(parse_metric(name)) for name in metrics]
     if not names or len(margins) not in (1, len(names)):
-        reason = f"{len(names)} metrics and {len(margins)} margins do not fit together"
-        raise UserError(GATE_STAGE, "margin", reason, "give metrics, and one margin for all or one for each")
+        reason = f"{len(names)} metrics and {len(margins)} margins do not match"
+        raise UserError(GATE_STAGE, "margin", reason, "give one margin for all metrics, or one per metric")
     if wrong := [margin for margin in margins if not 0 < margin < 1]:
-        reason = "is not between 0 and 1: an equal system can only pass within a margin"
+        reason = "is not between 0 and 1: an equal system can pass only within a margin"
         raise UserError(GATE_STAGE, f"margin {wrong[0]:g}", reason, "give the loss that you tolerate, such as 0.01")
     return dict(zip(names, list(margins) * (len(names) if len(margins) == 1 else 1), strict=True))
 
@@ -231,7 +231,7 @@ def parse_latency_budget(budgets: Iterable[str]) -> dict[str, float]:
             found[percentile] = -1.0
         if percentile not in PERCENTILES or not 0 < found[percentile] < float("inf"):
             next_step = f"write it like p95=250, in milliseconds, with one of {', '.join(PERCENTILES)}"
-            raise UserError(GATE_STAGE, f"max_latency {text}", "is no budget", next_step)
+            raise UserError(GATE_STAGE, f"max_latency {text}", "is not a latency budget", next_step)
     return found
 
 
@@ -254,7 +254,7 @@ def check_latency(candidate: systems.EvaluatedSystem, budget: Mapping[str, float
     known: Mapping[str, Any] = measured or {}
     if any(known.get(name) is None for name in budget):
         reason = "has no measured latency"
-        next_step = "gate the result folder of `querytruth evaluate --system`"
+        next_step = "use the result folder of `querytruth evaluate --system`"
         raise UserError(GATE_STAGE, str(candidate.description["name"]), reason, next_step)
     return [
         LatencyCheck(name, float(known[name]), limit, "PASS" if known[name] <= limit else "FAIL")

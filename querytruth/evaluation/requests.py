@@ -38,10 +38,10 @@ class JudgedRequest(Request):
     """What results are judged by: a set, or bare judgments."""
 
     of: Annotated[str | None, SET_NAME, ByPlace("SET")] = Field(
-        None, description="name, name/v3 or a path; none with qrels."
+        None, description="name, name/v3 or a path; not with qrels."
     )
-    qrels: Path | None = Field(None, description="Judgments in TREC's form, in place of a set.")
-    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+    qrels: Path | None = Field(None, description="Judgments in TREC format, instead of a set.")
+    out: Path = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
 
     @property
     def part(self) -> dict[str, str | int]:
@@ -56,7 +56,7 @@ class JudgedRequest(Request):
     @model_validator(mode="after")
     def _check_truth(self) -> Self:
         if (self.of is None) == (self.qrels is None):
-            raise WrongRequestError("the set", "is missing, or is there beside qrels", "name a set, or give qrels")
+            raise WrongRequestError("the set", "must be given, or qrels, but not both", "give one of them")
         return self
 
 
@@ -66,22 +66,23 @@ class EvaluationOptions(Request):
     stage: ClassVar[str] = "evaluate"
 
     metrics: Metrics = Field(
-        default_factory=list, description="Such as ndcg@10,ap@50(norm=min),p@r; none: the usual ones."
+        default_factory=list, description="Metrics, such as ndcg@10,ap@50(norm=min),p@r (default: the usual ones)."
     )
-    k: int | None = Field(None, ge=1, description="Results that a search gives; none: what the metrics look at.")
+    k: int | None = Field(None, ge=1, description="Number of results per query (default: as many as the metrics need).")
     precision: Annotated[list[Annotated[float, Field(ge=0, le=1)]], ONE_OR_MORE] = Field(
-        default_factory=lambda: [0.9], description="Find the lowest score with it."
+        default_factory=lambda: [0.9], description="Target precision: report the lowest score that reaches it."
     )
     max_unknown: float | None = Field(
-        None, ge=0, le=1, description="Share of a run that the set need not know: its queries (0.1), its results (0.5)."
+        None, ge=0, le=1, description="Maximum share of unknown ids in a run (default: queries 0.1, results 0.5)."
     )
     outside: Literal["keep", "condense"] | None = Field(
-        None, description="Results that the set listed and left out: at their ranks (imported sets), or none (others)."
+        None,
+        description="Results that the set left out: keep their ranks (default: imported sets), or condense.",
     )
-    store: bool = Field(True, description="Store the result beside the set.")
-    report: Path | None = Field(None, description="A folder for results, in place of the one beside the set.")
-    page: bool = Field(True, description="Write report.html into each result's folder.")
-    page_language: Literal["en", "zh"] = Field("en", description="Of the page.")
+    store: bool = Field(True, description="Store the result next to the set.")
+    report: Path | None = Field(None, description="Folder for results, instead of the one next to the set.")
+    page: bool = Field(True, description="Write report.html into each result folder.")
+    page_language: Literal["en", "zh"] = Field("en", description="Language of the page.")
 
     @property
     def chosen_metrics(self) -> list[str]:
@@ -93,49 +94,49 @@ class EvaluationRequest(EvaluationOptions, JudgedRequest):
     """Systems that search a set, or one that bare judgments stand for."""
 
     model: Annotated[list[str], ONE_OR_MORE] = Field(
-        default_factory=list, description="A model's name on the hub, or its folder."
+        default_factory=list, description="Name of a model on the hub, or its folder."
     )
     run: Annotated[list[Path], ONE_OR_MORE] = Field(
         default_factory=list,
-        description="TREC, JSON, JSON lines, Parquet, CSV, a result's folder, or a folder of runs.",
+        description="Run file (TREC, JSON, JSON lines, Parquet or CSV), result folder, or folder of runs.",
     )
     ids: str = Field(
         "image_id",
-        description="What run files name images by: a column (image_id, file_name, path, source_url, source_id), or a "
-        "pattern such as 'photo:{stem}.webp'.",
+        description="How run files identify images: a column (image_id, file_name, path, source_url, source_id), or "
+        "a pattern such as 'photo:{stem}.webp'.",
     )
     scores: Literal["likeness", "distance"] | None = Field(
-        None, description="What the scores of run files and of a matrix are; distance: the lowest is the best."
+        None, description="Meaning of the scores of run files and of a matrix; distance: the lowest is the best."
     )
     baseline: Annotated[list[str], ONE_OR_MORE] = Field(default_factory=list, description="random, oracle or lexical.")
     system: Annotated[list[Path], ONE_OR_MORE] = Field(
-        default_factory=list, description="A search service, described in YAML."
+        default_factory=list, description="YAML file that describes a search service."
     )
     offline: bool = Field(False, description="Use recorded answers of services only; connect to nothing.")
-    refresh: bool = Field(False, description="Ask services again, also what is recorded.")
+    refresh: bool = Field(False, description="Query services again, even if answers are recorded.")
     vectors: Annotated[list[Path], ONE_OR_MORE] = Field(
-        default_factory=list, description="A folder with images/ and queries/*.parquet."
+        default_factory=list, description="Folder with images/ and queries/*.parquet."
     )
-    similarities: Path | None = Field(None, description="A matrix (.npy), texts by images or turned.")
-    rows: Path | None = Field(None, description="The ids of the matrix's rows, one a line.")
-    columns: Path | None = Field(None, description="The ids of its columns, one a line.")
+    similarities: Path | None = Field(None, description="Matrix (.npy), texts by images or images by texts.")
+    rows: Path | None = Field(None, description="Ids of the matrix rows, one per line.")
+    columns: Path | None = Field(None, description="Ids of the matrix columns, one per line.")
     direction: Literal["text_to_image", "image_to_text", "both"] = Field(
-        "text_to_image", description="Which side is searched: images by texts, texts by images, or both."
+        "text_to_image", description="Search direction: images by texts, texts by images, or both."
     )
-    language: str | None = Field(None, description="Only the queries in this language.")
-    level: int | None = Field(None, ge=1, description="Only the queries with so many labels or topics.")
-    topic: str | None = Field(None, description="Only the queries of this topic.")
-    family: str | None = Field(None, description="Only the queries of this family (count, or count/2).")
-    index: Literal["exact", "ivf", "hnsw"] = Field("exact", description="How vectors are searched.")
-    texts: Path | None = Field(None, description="Words about the images (CSV), for the lexical baseline.")
+    language: str | None = Field(None, description="Only queries in this language.")
+    level: int | None = Field(None, ge=1, description="Only queries with this number of labels or topics.")
+    topic: str | None = Field(None, description="Only queries of this topic.")
+    family: str | None = Field(None, description="Only queries of this family (count, or count/2).")
+    index: Literal["exact", "ivf", "hnsw"] = Field("exact", description="Index for vector search.")
+    texts: Path | None = Field(None, description="Texts about the images (CSV), for the lexical baseline.")
     images: Annotated[list[str], ONE_OR_MORE] = Field(
-        default_factory=list, description="A folder or URL outside the set in which its images may be read."
+        default_factory=list, description="Folder or URL outside the set where its images can be read."
     )
-    seed: int = Field(0, description="Of the random baseline.")
+    seed: int = Field(0, description="Seed of the random baseline.")
     name: str | None = Field(
         None,
         min_length=1,
-        description="The name of the system, and of its result's folder; none: that of the file.",
+        description="Name of the system and of its result folder (default: name of the file).",
     )
 
     @property
@@ -157,19 +158,19 @@ class EvaluationRequest(EvaluationOptions, JudgedRequest):
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         if self.matrix is None and any((self.similarities, self.rows, self.columns)):
-            raise WrongRequestError("similarities", "goes with rows and columns", "give all three files")
+            raise WrongRequestError("similarities", "needs rows and columns", "give all three files")
         if not self.count_systems():
-            raise WrongRequestError("the system", "is missing", f"name one: {', '.join(_SYSTEMS)} or similarities")
+            raise WrongRequestError("the system", "is missing", f"give one of {', '.join(_SYSTEMS)} or similarities")
         if self.name is not None and self.count_systems() > 1:
-            raise WrongRequestError("name", "is the name of one system", "evaluate them one by one")
+            raise WrongRequestError("name", "can name only one system", "evaluate them one by one")
         if self.direction == "both" and self.run:
-            raise WrongRequestError("direction", "is both, and a run answers one way", f"say {' or '.join(DIRECTIONS)}")
-        if self.part and self.direction != TEXT_TO_IMAGE:
             raise WrongRequestError(
-                "direction", "is of all queries: a part of them searches text to image", "leave it out"
+                "direction", "is both, but a run has one direction", f"choose {' or '.join(DIRECTIONS)}"
             )
+        if self.part and self.direction != TEXT_TO_IMAGE:
+            raise WrongRequestError("direction", "must be text_to_image when queries are filtered", "remove it")
         if self.max_unknown is not None and self.qrels is not None:
-            raise WrongRequestError("max_unknown", "goes with a set: qrels have every query of a run", "leave it out")
+            raise WrongRequestError("max_unknown", "needs a set; qrels know every query", "remove it")
         return self
 
 
@@ -179,23 +180,23 @@ class SearchRequest(Request):
     stage: ClassVar[str] = "search"
 
     of: Annotated[str, SET_NAME, ByPlace("SET")] = Field(description="name, name/v3 or a path")
-    text: Annotated[str, ByPlace("TEXT")] = Field(description="A query: one of the set, or a new one.")
-    model: str | None = Field(None, description="A model's name on the hub, or its folder.")
-    system: Path | None = Field(None, description="A search service, described in YAML.")
-    run: Path | None = Field(None, description="A run file, or the folder of a result.")
-    ids: str = Field("image_id", description="What a run names images by: a column, or a pattern, as in evaluate.")
-    k: int = Field(24, ge=1, le=1000, description="Results to show.")
+    text: Annotated[str, ByPlace("TEXT")] = Field(description="Query text: of the set, or a new one.")
+    model: str | None = Field(None, description="Name of a model on the hub, or its folder.")
+    system: Path | None = Field(None, description="YAML file that describes a search service.")
+    run: Path | None = Field(None, description="Run file, or result folder.")
+    ids: str = Field("image_id", description="How a run identifies images: a column or a pattern, as in evaluate.")
+    k: int = Field(24, ge=1, le=1000, description="Number of results to show.")
     page: Path | None = Field(None, description="Also write an HTML page with the images.")
-    page_language: Literal["en", "zh"] = Field("en", description="Of the page.")
+    page_language: Literal["en", "zh"] = Field("en", description="Language of the page.")
     images: Annotated[list[str], ONE_OR_MORE] = Field(
-        default_factory=list, description="A folder or URL outside the set in which its images may be read."
+        default_factory=list, description="Folder or URL outside the set where its images can be read."
     )
-    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+    out: Path = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
 
     @model_validator(mode="after")
     def _check_system(self) -> Self:
         if sum(one is not None for one in (self.model, self.system, self.run)) != 1:
-            raise WrongRequestError("the system", "is not one", "name one: model, system or run")
+            raise WrongRequestError("the system", "must be exactly one", "give one of model, system, run")
         return self
 
 
@@ -206,15 +207,15 @@ class CompareRequest(JudgedRequest):
 
     run: Annotated[list[Path], ONE_OR_MORE, ByPlace("RUN")] = Field(
         default_factory=list,
-        description="Two or more: files, or names that evaluate prints; none: all that was evaluated.",
+        description="Two or more files, or names that evaluate prints (default: all evaluated systems).",
     )
     metrics: Metrics = Field(
-        default_factory=list, description="Such as ndcg@10,ap@50(norm=min),p@r; none: the usual ones."
+        default_factory=list, description="Metrics, such as ndcg@10,ap@50(norm=min),p@r (default: the usual ones)."
     )
-    direction: Literal["text_to_image", "image_to_text"] = Field("text_to_image", description="Who searched whom.")
+    direction: Literal["text_to_image", "image_to_text"] = Field("text_to_image", description="Search direction.")
     slice: str | None = Field(None, description="Only these queries, such as overlap=clean.")
-    page: Path | None = Field(None, description="Also write an HTML page of two runs.")
-    page_language: Literal["en", "zh"] = Field("en", description="Of the page.")
+    page: Path | None = Field(None, description="Also write an HTML page that compares two runs.")
+    page_language: Literal["en", "zh"] = Field("en", description="Language of the page.")
 
 
 class GateOptions(JudgedRequest):
@@ -222,20 +223,20 @@ class GateOptions(JudgedRequest):
 
     stage: ClassVar[str] = GATE_STAGE
 
-    baseline: Path = Field(description="The run to compare with: a file, or a name that evaluate prints.")
-    metric: Metrics = Field(default_factory=lambda: ["ndcg@10"], description="What is gated.")
+    baseline: Path = Field(description="Run to compare with: a file, or a name that evaluate prints.")
+    metric: Metrics = Field(default_factory=lambda: ["ndcg@10"], description="Metrics of the gate.")
     margin: Annotated[list[float], ONE_OR_MORE] = Field(
-        default_factory=lambda: [0.01], description="The loss that is tolerated: one for all, or one per metric."
+        default_factory=lambda: [0.01], description="Tolerated loss: one for all metrics, or one per metric."
     )
     slice: Annotated[list[str], ONE_OR_MORE] = Field(
-        default_factory=list, description="Gated besides all queries, such as language=zh."
+        default_factory=list, description="Also check this slice, such as language=zh."
     )
     max_latency: Annotated[list[str], ONE_OR_MORE] = Field(
-        default_factory=list, description="A budget of the candidate in milliseconds, such as p95=250."
+        default_factory=list, description="Latency budget of the candidate in milliseconds, such as p95=250."
     )
-    undecided: Literal["pass", "fail"] | None = Field(None, description="What too little evidence counts as.")
+    undecided: Literal["pass", "fail"] | None = Field(None, description="Result if the evidence is insufficient.")
     require_certificate: bool = Field(
-        False, description="Refuse a set whose certificate is missing or short of its goal."
+        False, description="Reject a set whose certificate is missing or short of its goal."
     )
 
     @property
@@ -256,7 +257,7 @@ class GateOptions(JudgedRequest):
 class GateRequest(GateOptions):
     """May a candidate replace the baseline?"""
 
-    candidate: Path = Field(description="The run that is to go out: a file, or a name that evaluate prints.")
+    candidate: Path = Field(description="Run to release: a file, or a name that evaluate prints.")
     report: Path | None = Field(None, description="Write gate.json, gate.md and gate.junit.xml into this folder.")
 
 
@@ -265,8 +266,8 @@ class SizeRequest(JudgedRequest):
 
     stage: ClassVar[str] = "plan size"
 
-    difference: float = Field(description="The true difference that is to be found, such as 0.02.")
-    metric: str = Field("hit@1", description="Such as ndcg@10.")
-    pilot: tuple[Path, Path] | None = Field(None, description="Two runs: how much systems differ by query.")
+    difference: float = Field(description="True difference to detect, such as 0.02.")
+    metric: str = Field("hit@1", description="Metric, such as ndcg@10.")
+    pilot: tuple[Path, Path] | None = Field(None, description="Two runs that show how much systems differ per query.")
     discordance: float | None = Field(None, description="Share of queries that differ, without a pilot.")
-    power: float = Field(0.8, description="The chance to find the difference.")
+    power: float = Field(0.8, description="Probability of detecting the difference.")

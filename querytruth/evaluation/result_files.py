@@ -123,16 +123,16 @@ def read_result(folder: Path) -> ResultFile:
     one."""
     file = folder / RESULT_FILE
     if not file.exists():
-        raise UserError(_STAGE, folder, f"holds no {RESULT_FILE}", "give a folder that evaluate wrote")
+        raise UserError(_STAGE, folder, f"contains no {RESULT_FILE}", "give a folder that evaluate wrote")
     with translate_read_errors(_STAGE, file, _NEXT_STEP, also=(ValueError,)):
         content: ResultFile = parse_bounded_json(read_regular(contained_file(folder, RESULT_FILE, _STAGE), _MAX_BYTES))
     try:
         msgspec.convert(content, ResultFile)
     except msgspec.ValidationError as error:
-        reason = f"is not as expected: {str(error).replace('`$.', '`')[:300]}"
+        reason = f"does not have the expected form: {str(error).replace('`$.', '`')[:300]}"
         raise UserError(_STAGE, file, reason, _NEXT_STEP) from None
     if content["result_digest"] != digest_result(content):
-        raise UserError(_STAGE, file, "is damaged: its own checksum differs", _NEXT_STEP)
+        raise UserError(_STAGE, file, "is damaged: its checksum does not match", _NEXT_STEP)
     return content
 
 
@@ -165,7 +165,7 @@ def read_per_query(folder: Path, content: ResultFile) -> pd.DataFrame:
     if not wanted <= set(table.columns[table.dtypes == np.float64]) or "query_id" not in table:
         raise UserError(_STAGE, file, f"lacks figures that {RESULT_FILE} states", _NEXT_STEP)
     if not table["query_id"].is_unique:
-        raise UserError(_STAGE, file, "holds a query twice", _NEXT_STEP)
+        raise UserError(_STAGE, file, "contains a query twice", _NEXT_STEP)
     return table.set_index("query_id")
 
 

@@ -170,7 +170,7 @@ def choose_search_depth(metrics: Sequence[str], truth: GroundTruth, k: int | Non
     cuts = [metric.cut for metric in chosen if isinstance(metric.cut, int)]
     if k is not None:
         if cuts and k < max(cuts):
-            raise UserError("evaluate", f"k = {k}", f"is less than {max(cuts)}, which a metric looks at", "give more")
+            raise UserError("evaluate", f"k = {k}", f"is less than {max(cuts)}, which a metric needs", "raise k")
         return k
     whole = int(truth.relevant_counts.max()) if any(not isinstance(metric.cut, int) for metric in chosen) else 0
     return max([100, min(whole, 1000), *cuts])
@@ -190,11 +190,11 @@ def _warnings(ranked: RankedRun, scores: metric_scores.MetricScores) -> list[Eva
     warnings, queries = [], len(scores.per_query)
     if missing := len(scores.missing_queries):
         example = scores.missing_queries[0]
-        detail = f"the run leaves out {missing:,} of {queries:,} queries, which count as 0 (such as {example})"
+        detail = f"the run omits {missing:,} of {queries:,} queries, which count as 0 (for example {example})"
         warnings.append(EvaluationWarning("missing_queries", "", detail))
     for k, tied in sorted(scores.ties_by_cut.items()):
         if tied > _MIN_TIED_SHARE * queries:
-            detail = f"{tied:,} of {queries:,} queries have equal scores at rank {k}: the image ids decide who is in"
+            detail = f"{tied:,} of {queries:,} queries have equal scores at rank {k}: image ids break the ties"
             warnings.append(EvaluationWarning("ties", f"@{k}", detail))
     return warnings + [warning for warning in (_short_run(ranked, scores), _cut_short(ranked, scores)) if warning]
 
@@ -206,7 +206,7 @@ def _short_run(ranked: RankedRun, scores: metric_scores.MetricScores) -> Evaluat
     is_whole = ranked.truth.is_gallery and deepest >= len(ranked.truth.image_ids)
     if not beyond or is_whole:
         return None
-    detail = f"the run ends at rank {deepest}: no query has more results, and what is missing counts as not relevant"
+    detail = f"the run ends at rank {deepest}: no query has more results, and missing results count as not relevant"
     return EvaluationWarning("short_run", ", ".join(map(str, beyond)), detail)
 
 
@@ -217,7 +217,7 @@ def _cut_short(ranked: RankedRun, scores: metric_scores.MetricScores) -> Evaluat
     short = int(((returned > 0) & (returned < ranked.truth.relevant_counts)).sum())
     if not whole or not short:
         return None
-    detail = f"{short:,} queries got fewer results than they have relevant images: the rest counts as not found"
+    detail = f"{short:,} queries have fewer results than relevant images: the rest counts as not found"
     return EvaluationWarning("cut_short", ", ".join(whole), detail)
 
 

@@ -43,7 +43,7 @@ _QUERY_NAMES = ("query_id", "query", "text", "text_id", "qid", "query-id")
 _IMAGE_NAMES = ("image_id", "file_name", "path", "source_url", "source_id", "image", "corpus-id")
 _RESULT_NAMES = ("results", "image_ids")
 _VALUE_NAMES = {"score": "score", "similarity": "score", "distance": "distance", "rank": "rank"}
-_LINES = 'write {"query_id": …, "image_id": …, "score": …} or {"query_id": …, "results": [image, …]} a line'
+_LINES = 'write lines {"query_id": …, "image_id": …, "score": …} or {"query_id": …, "results": [image, …]}'
 _WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -109,7 +109,7 @@ def _read_trec_lines(path: Path) -> pd.DataFrame:
         if len(fields) < 5:
             raise _line_error(path, line, f"has {len(fields)} fields", "write query Q0 image rank score tag")
         if _is_shifted(fields):
-            reason = f"has {len(fields)} fields, of which {fields[3][:40]!r} is the rank: does an id hold a blank?"
+            reason = f"has {len(fields)} fields, with {fields[3][:40]!r} as the rank: does an id contain a blank?"
             raise _line_error(
                 path, line, reason, "write ids without blanks, or a CSV file with query_id,image_id,score"
             )
@@ -151,7 +151,7 @@ def _parse_number(path: Path, line: int, text: str) -> float:
             raise ValueError
         return float(text)
     except ValueError:
-        raise _line_error(path, line, f"has {text[:40]!r} where a number is wanted", "fix the line") from None
+        raise _line_error(path, line, f"has {text[:40]!r}, but needs a number", "fix the line") from None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -178,19 +178,19 @@ def _read_json(path: Path) -> pd.DataFrame:
         raise
     except (ValueError, RecursionError) as error:  # ValueError also for a number of thousands of digits
         next_step = "name it .jsonl if each line is an object" if "Extra data" in str(error) else "write it again"
-        raise UserError(_STAGE, path, f"is no JSON ({error})", next_step) from None
+        raise UserError(_STAGE, path, f"is not JSON ({error})", next_step) from None
     rows = _RowCollector()
     for query, images in _pairs(path, "file", _unwrap(path, whole)):
         if isinstance(images, list) and images and all(isinstance(image, str) for image in images):
             images = [(image, -rank) for rank, image in enumerate(images, start=1)]
         for image, score in _pairs(path, query, images):
             if isinstance(score, bool) or not isinstance(score, (int, float)):
-                reason = f"query {query}, image {image}: the score is no number"
+                reason = f"query {query}, image {image}: the score is not a number"
                 raise UserError(_STAGE, path, reason, "fix the entry")
             try:
                 rows.add_text(query, image, _written(score), float(score))
             except OverflowError:
-                reason = f"query {query}, image {image}: too large a score"
+                reason = f"query {query}, image {image}: the score is too large"
                 raise UserError(_STAGE, path, reason, "fix it") from None
     return rows.build_table("score")
 
@@ -203,7 +203,7 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
         query = _find_id(place, record, _QUERY_NAMES)
         results = next((record[name] for name in _RESULT_NAMES if name in record), [record])
         if not isinstance(results, list):
-            raise UserError(_STAGE, place, "has results that are no list", _LINES)
+            raise UserError(_STAGE, place, "has results that are not a list", _LINES)
         for rank, result in enumerate(results, start=1):
             if not isinstance(result, dict):
                 rows.add(query, _find_id(place, {"image_id": result}, _IMAGE_NAMES), -rank)
@@ -232,8 +232,8 @@ def _unwrap(path: Path, whole: Any) -> Any:
         if not inside:
             return whole
         if len(inside) > 1:
-            reason = f"holds several runs ({', '.join(name for name, _ in inside[:5])})"
-            raise UserError(_STAGE, path, reason, "write each to a file of its own")
+            reason = f"contains several runs ({', '.join(name for name, _ in inside[:5])})"
+            raise UserError(_STAGE, path, reason, "write each run to its own file")
         whole = inside[0][1]
     return whole
 
@@ -248,18 +248,18 @@ def _find_id(place: str, record: dict[str, Any], names: Sequence[str]) -> str:
     """Return the text or number by which a record names a query or an image. Raises UserError."""
     found = next((record[name] for name in names if name in record), None)
     if isinstance(found, bool) or not isinstance(found, str | int):
-        raise UserError(_STAGE, place, f"names no {names[0].removesuffix('_id')}", _LINES)
+        raise UserError(_STAGE, place, f"has no {names[0].removesuffix('_id')}", _LINES)
     return str(found)
 
 
 def _pairs(path: Path, name: str, value: Any) -> list[tuple[str, Any]]:
     """Return the entries of a JSON object. Raises UserError for any other value and for repeated names."""
     if not isinstance(value, list) or not all(isinstance(pair, tuple) for pair in value):
-        raise UserError(_STAGE, path, f"{name} is no object", "write {query: {image: score}} or {query: [image, …]}")
+        raise UserError(_STAGE, path, f"{name} is not an object", "use {query: {image: score}} or {query: [image, …]}")
     seen: set[str] = set()
     for key, _ in value:
         if key in seen:
-            raise UserError(_STAGE, path, f"{name} holds {key!r} twice", "keep one of them")
+            raise UserError(_STAGE, path, f"{name} contains {key!r} twice", "keep one of them")
         seen.add(key)
     return value
 
@@ -289,14 +289,14 @@ def check_run_table(source: object, table: pa.Table) -> pd.DataFrame:
     except pa.ArrowException as error:
         raise _not_a_run(source, error) from None
     if nulls := [name for name in RUN_COLUMNS if table[name].null_count]:
-        raise UserError(_STAGE, source, f"column {nulls[0]} has empty cells", "fill or leave out these rows")
+        raise UserError(_STAGE, source, f"column {nulls[0]} has empty cells", "fill or remove these rows")
     frame: pd.DataFrame = table.to_pandas()
     return frame
 
 
 def _not_a_run(source: object, error: Exception) -> UserError:
     reason = f"cannot be read as a run ({first_line(error)})"
-    return UserError(_STAGE, source, reason, "write ids as texts, scores as numbers")
+    return UserError(_STAGE, source, reason, "write ids as texts and scores as numbers")
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -323,7 +323,7 @@ def _find_id_columns(path: Path, names: list[str]) -> tuple[str, str]:
     if found[0] is None or found[1] is None:
         missing = RUN_COLUMNS[0] if found[0] is None else RUN_COLUMNS[1]
         reason = f"has no column {missing} (it has {', '.join(names) or 'none'})"
-        next_step = f"name them {', '.join(RUN_COLUMNS)}; the images by {', '.join(_IMAGE_NAMES[1:])}, too"
+        next_step = f"name the columns {', '.join(RUN_COLUMNS)}; images also by {', '.join(_IMAGE_NAMES[1:])}"
         raise UserError(_STAGE, path, reason, next_step)
     return found[0], found[1]
 
@@ -332,7 +332,7 @@ def _find_value_columns(path: Path, names: list[str]) -> dict[str, str]:
     """Return what a table states of a result, and in which column. Raises UserError where that is nothing."""
     if not (values := _find_values(names)):
         reason = f"has no column score (it has {', '.join(names) or 'none'})"
-        raise UserError(_STAGE, path, reason, f"name them {', '.join(RUN_COLUMNS)}, or rank in place of score")
+        raise UserError(_STAGE, path, reason, f"use {', '.join(RUN_COLUMNS)}, or rank instead of score")
     return values
 
 
@@ -371,7 +371,7 @@ def read_run_and_order(path: Path, *, by_scores: bool = False) -> tuple[pd.DataF
         form = _FORMS.get(path.suffix.lower()) or _recognise_form(path)
         table = form(path)
     if not len(table):
-        raise UserError(_STAGE, path, "holds no rows", "give a run with results")
+        raise UserError(_STAGE, path, "contains no rows", "give a run with results")
     if by_scores:
         return table.drop(columns="rank", errors="ignore"), 0
     return _order_by_rank(table) if "rank" in table else (table, 0)
@@ -410,7 +410,7 @@ def _read_gzipped(path: Path, *, by_scores: bool) -> tuple[pd.DataFrame, int]:
             while piece := file.read(1 << 20):
                 out.write(piece)
                 if out.tell() > MAX_DOCUMENT_BYTES:
-                    raise OSError(errno.EFBIG, f"has more than {MAX_DOCUMENT_BYTES >> 20} MB unpacked")
+                    raise OSError(errno.EFBIG, f"is larger than {MAX_DOCUMENT_BYTES >> 20} MB when unpacked")
         try:
             return read_run_and_order(plain, by_scores=by_scores)
         except UserError as error:  # which names the unpacked file

@@ -66,18 +66,18 @@ def read_similarity_matrix(matrix: Path, row_ids: Path, column_ids: Path) -> tup
     next_step = "write it with numpy.save"
     with translate_read_errors(_STAGE, matrix), open_regular(matrix) as file:
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise UserError(_STAGE, matrix, "is no .npy file", next_step)
+            raise UserError(_STAGE, matrix, "is not a .npy file", next_step)
     try:
         values = np.load(matrix, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, TypeError, EOFError) as error:
         raise UserError(_STAGE, matrix, f"cannot be read as .npy ({first_line(error)[:200]})", next_step) from None
     if values.ndim != 2 or values.dtype.kind not in "fiu":
-        reason = f"holds {values.ndim} axes of {values.dtype}"
+        reason = f"contains {values.ndim} axes of {values.dtype}"
         raise UserError(_STAGE, matrix, reason, "give one matrix of numbers")
     rows, columns = _ids(row_ids), _ids(column_ids)
     if values.shape != (len(rows), len(columns)):
-        reason = f"is {values.shape[0]} x {values.shape[1]}, the lists have {len(rows)} and {len(columns)} ids"
-        raise UserError(_STAGE, matrix, reason, "give an id per row and per column, in their order")
+        reason = f"is {values.shape[0]} x {values.shape[1]}, but the lists have {len(rows)} and {len(columns)} ids"
+        raise UserError(_STAGE, matrix, reason, "give one id per row and per column, in their order")
     return values, rows, columns
 
 
@@ -88,7 +88,7 @@ def _ids(path: Path) -> list[str]:
     seen: set[str] = set()
     for line, name in enumerate(ids, start=1):
         if not name or name in seen:
-            raise UserError(_STAGE, f"{path} line {line}", "is empty" if not name else f"has {name} again", "fix it")
+            raise UserError(_STAGE, f"{path} line {line}", "is empty" if not name else f"repeats {name}", "fix it")
         seen.add(name)
     return ids
 
@@ -101,10 +101,10 @@ def read_image_texts(path: Path, images: pd.DataFrame) -> pd.DataFrame:
     text = next((name for name in _TEXTS if name in names), None)
     if by is None or text is None:
         reason = f"has the columns {', '.join(names) or 'none'}"
-        raise UserError(_TEXTS_STAGE, path, reason, f"name the images {' or '.join(_NAMES)}, the texts {_TEXTS[0]}")
+        raise UserError(_TEXTS_STAGE, path, reason, f"name the columns {' or '.join(_NAMES)} (images) and {_TEXTS[0]}")
     known = dict(zip(images[by], images["image_id"], strict=True))
     rows = [row for _, row in iterate_rows(path, (by, text), stage=_TEXTS_STAGE)]
     texts = [(known[row[by]], row[text]) for row in rows if row[by] in known and row[text]]
     if not texts:
-        raise UserError(_TEXTS_STAGE, path, f"has no text of an image of this set by its {by}", "check the names")
+        raise UserError(_TEXTS_STAGE, path, f"has no text for an image of this set, matched by {by}", "check the names")
     return pd.DataFrame(texts, columns=["image_id", "text"])

@@ -24,13 +24,13 @@ from querytruth.evaluation.ground_truth import Codes, argsort_ids, factorize_ids
 DEFAULT_MAX_UNKNOWN = 0.1  # of the queries, and of results that look like another form of the set's ids
 _MAX_STRANGE = 0.5  # of results that look like nothing of the set's: an index may hold more than the set does
 _STAGE = "read run"
-_NEXT_STEP = "rank this set's queries and images, or allow more with --max-unknown"
+_NEXT_STEP = "rank the queries and images of this set, or allow more with --max-unknown"
 _PAIR = ["query_id", "image_id"]
 _SHOWN = 10  # results of which it is stated how many were left out
 LISTED = "ledger"  # where results stand that the set listed and left out
 _UNKNOWN = {
     "query": "queries of the run are not in the set and are left out",
-    "result": "result ids of the run are not in the set: they keep their ranks, and count as unjudged",
+    "result": "result ids of the run are not in the set: they keep their ranks and count as unjudged",
 }
 
 
@@ -81,7 +81,7 @@ def match_run(
     _refuse_unknown(left_out[0], int(mark_occurring(query, len(queries)).sum()), max_unknown, "query", suggest)
     matched = is_known[query] | (query < 0)
     if len(run) and not matched.any():
-        raise UserError(_STAGE, "run", "has no query in common with the set", "name the set that it was made for")
+        raise UserError(_STAGE, "run", "has no query in common with the set", "give the set that the run was made for")
     is_found = find_positions(result_ids, images) >= 0
     sources = {one.name: one.result_ids for one in known}
     left_out.append(_list_left_out("result", image[matched], images, is_found, sources))
@@ -125,14 +125,14 @@ def _refuse_unknown(
     limit = DEFAULT_MAX_UNKNOWN if max_unknown is None else max_unknown
     if count <= limit * total:
         return
-    reason, next_step = "is a query that the set does not know", _NEXT_STEP
+    reason, next_step = "is a query that is not in the set", _NEXT_STEP
     if kind == "result":
         reason, (next_step, is_explained) = "is not in the gallery", suggest(unknown["id"].astype(str).tolist())
         limit = _MAX_STRANGE if max_unknown is None and not is_explained else limit
         if count <= limit * total:
             return
     more = f", like {count:,} of {total:,} {'queries' if kind == 'query' else 'results'} of the run"
-    raise UserError(_STAGE, unknown["id"].iloc[0], f"{reason}{more}; at most {limit:.1%} may be", next_step)
+    raise UserError(_STAGE, unknown["id"].iloc[0], f"{reason}{more}; the limit is {limit:.1%}", next_step)
 
 
 def _count(table: pd.DataFrame, version: RunVersion | None, new: frozenset[str], queries: int) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _warn(counts: dict[str, Any], table: pd.DataFrame) -> list[EvaluationWarning
     warnings = []
     if (name := counts.get("run_of_version")) is not None:
         detail = (
-            f"the run is one of {name}: the figures are of the {counts['queries_in_both_versions']:,} queries that "
+            f"the run was made on {name}: the figures cover the {counts['queries_in_both_versions']:,} queries that "
             f"both versions have; {counts['queries_only_in_this_version']:,} are only in this version, "
             f"{counts['queries_only_in_the_other_version']:,} only in {name}"
         )
@@ -164,8 +164,8 @@ def _warn(counts: dict[str, Any], table: pd.DataFrame) -> list[EvaluationWarning
             detail = f"{len(unknown):,} {what} (such as {unknown['id'].iloc[0]})"
             warnings.append(EvaluationWarning("unknown_ids", "", detail))
     if removed := counts["results_left_out"]:
-        closes = f"(the first {_SHOWN} lose {counts[f'left_out_of_the_first_{_SHOWN}']:,})"
-        detail = f"{removed:,} results that the set left out do not count, and the ranks close up {closes}"
+        closes = f"({counts[f'left_out_of_the_first_{_SHOWN}']:,} of them in the first {_SHOWN})"
+        detail = f"{removed:,} results that the set left out are removed, and the ranks close up {closes}"
         warnings.append(EvaluationWarning("condensed", "", detail))
     return warnings
 

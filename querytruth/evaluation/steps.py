@@ -139,7 +139,7 @@ def score_on_common_queries(
     for system, (_, matched) in zip(systems, produced, strict=True):
         if one_gallery and matched.other_gallery:
             about = view.judged_set.description
-            reason = f"was made on {matched.other_gallery}, whose images are not those of v{about['version']}"
+            reason = f"was made on {matched.other_gallery}, whose images differ from those of v{about['version']}"
             next_step = (
                 f"evaluate the search on {about['name']}/v{about['version']}, or gate on {matched.other_gallery}"
             )
@@ -177,7 +177,7 @@ def _leave_out_padding(answer: SystemRun) -> SystemRun:
     is_padding = np.isin(codes, np.flatnonzero(pc.equal(ids, _PADDING).to_numpy(zero_copy_only=False)))
     if not is_padding.any():
         return answer
-    detail = f"{is_padding.sum():,} results of the run are -1, by which an index says that it has no more"
+    detail = f"{is_padding.sum():,} results of the run are -1, the padding of an index without further results"
     warnings = [*answer.warnings, EvaluationWarning("padding", "", detail)]
     return replace(answer, run=answer.run[~is_padding].reset_index(drop=True), warnings=warnings)
 
@@ -203,15 +203,15 @@ def _suggest_ids(view: EvaluationView, ids: list[str]) -> tuple[str, bool]:
     """What to do about results of these ids, and whether they are the set's in another form."""
     stored = view.judged_set.stored
     if stored is None or view.is_image_to_text:
-        return "rank what the set has, or count others as unjudged with --max-unknown 1", False
+        return "remove them, or count unknown results as unjudged with --max-unknown 1", False
     images = read_named_images(stored.path)
     found = find_pattern([one.removeprefix(UNMAPPED) for one in ids], images)
     if found is None or "{" not in found[0]:
         example = next(iter(images["file_name"].dropna()), images["image_id"].iloc[0])
-        return f"name images as the set does (such as {example}), or count others as unjudged: --max-unknown 1", False
+        return (f"use image ids of the set (such as {example}), or count others as unjudged: --max-unknown 1"), False
     if ids[0].startswith(UNMAPPED):
         return f'write ids: "{found[0]}" into the file of the search', True
-    return f"say what the ids are made of: --ids '{found[0]}'", True
+    return f"describe the ids with --ids '{found[0]}'", True
 
 
 def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, matched: MatchedRun) -> ScoredSystem:
@@ -250,14 +250,14 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
 def _reversed_scores(found: open_set.ReversedScores, system: EvaluatedSystem, *, by_rank: bool) -> UserError:
     auc, queries = found
     reason = (
-        f"puts relevant images last: in {queries:,} queries they stand before {auc:.0%} of the others, as "
-        f"where {'the worst stands first, at rank 1' if by_rank else 'scores are distances'}"
+        f"ranks relevant images last: in {queries:,} queries they come before {auc:.0%} of the others, "
+        f"as if {'rank 1 were the worst' if by_rank else 'scores were distances'}"
     )
-    next_step = "give --scores distance to read the lowest as the best, or --scores likeness to keep this order"
+    next_step = "give --scores distance to treat the lowest score as the best, or --scores likeness to keep this order"
     if by_rank:
         next_step = "give --scores likeness to order by the scores, or --scores distance to keep this order"
     if system.description["kind"] in ("system", "search"):
-        next_step = "let it answer with the best first, at the highest score or the least distance"
+        next_step = "make it return the best result first, with the highest score or the smallest distance"
     return UserError("read run", system.description["name"], reason, next_step)
 
 

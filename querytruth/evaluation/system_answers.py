@@ -114,7 +114,7 @@ def ask_and_record(
     waiting = {key: one for key, one in zip(keys, asked, strict=True) if key not in answers or answers[key].failure}
     if options.is_offline:
         if missing := sum(key not in answers for key in keys):
-            reason = f"{missing:,} of {len(keys):,} queries have no recorded answer"
+            reason = f"has no recorded answer for {missing:,} of {len(keys):,} queries"
             raise UserError(ASK_STAGE, described.name, reason, "run once without --offline")
         waiting = {}
     if not waiting:
@@ -226,7 +226,7 @@ def _make_handler(search: Callable[[str, int], list[tuple[str, float]]]) -> type
             try:
                 text, k = asked["q"][0], int(asked["size"][0])
             except (KeyError, ValueError):
-                self._send(400, {"error": "ask for ?q=TEXT&size=K"})
+                self._send(400, {"error": "call it with ?q=TEXT&size=K"})
                 return
             self._send(200, {"hits": [{"file": name, "score": score} for name, score in search(text, k)]})
 

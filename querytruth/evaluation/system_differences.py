@@ -101,7 +101,7 @@ def compare_leaked_of_systems(
     hard the leaked queries are has no effect on that."""
     tables = [(name, table, 0.0) for name, table in systems.items()]
     for one, other in combinations(systems, 2):
-        tables.append((f"{one} less {other}", systems[one][list(metrics)] - systems[other][list(metrics)], -1.0))
+        tables.append((f"{one} minus {other}", systems[one][list(metrics)] - systems[other][list(metrics)], -1.0))
     found = [
         compare_leaked(table, overlap, metrics, clusters=clusters, ends=(lowest, 1.0)).assign(system=name)
         for name, table, lowest in tables

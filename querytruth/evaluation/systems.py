@@ -32,7 +32,7 @@ UNMAPPED = "unmapped:"  # before an id of a search that maps to no image
 BASELINES = ("random", "oracle", "lexical")
 IMAGE_NAMES = ("image_id", "file_name", "path", "source_url", "source_id")  # columns that a run may name images by
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
-_LABELS_WARNING = "the images' words are their labels, which the truth is made of: a search does not have these"
+_LABELS_WARNING = "the texts are the labels of the images, which the truth is made of: a search does not have these"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def load_run_system(path: Path, judged: JudgedSet | None = None, scores: str | N
     path = find_run(path, judged)
     if path.suffix in (".yaml", ".yml"):
         raise UserError(
-            "read run", path, "is no run, but describes a search service", f"--system {path}, or system= in Python"
+            "read run", path, "describes a search service, not a run", f"use --system {path}, or system= in Python"
         )
     if not path.is_dir():
         described: SystemDescription = {
@@ -95,7 +95,7 @@ def load_run_system(path: Path, judged: JudgedSet | None = None, scores: str | N
     described, made_for, run_file = result["system"], result["set"], check_result_table(path, RUN_FILE, result)
     part = made_for.get("part", {})
     if judged is not None and not part.items() <= judged.description.get("part", {}).items():
-        next_step = "name the same part, or evaluate the whole set (compare: --slice)"
+        next_step = "choose the same queries, or evaluate the whole set (compare: --slice)"
         raise UserError(
             "read run", path, f"answers only a part of the set ({evaluation_result.describe_part(part)})", next_step
         )
@@ -118,7 +118,7 @@ def find_run(path: Path, judged: JudgedSet | None) -> Path:
     known = {} if judged is None or path.exists() or len(path.parts) > 1 else list_results(judged)
     if known and path.name not in known and not path.suffix:
         raise UserError(
-            "read run", path, "is no file, and no result of this version", suggest_choice(path.name, [*known])
+            "read run", path, "is neither a file nor a result of this version", suggest_choice(path.name, [*known])
         )
     return known.get(path.name, path)
 
@@ -132,8 +132,8 @@ def _read_run_file(path: Path, scores: str | None) -> SystemRun:
     if not contradicted:
         return SystemRun(run, find_reversal=find_reversed_scores)
     detail = (
-        f"in {contradicted:,} queries the scores of {path.name} rise along its ranks, as distances do: its ranks are "
-        f"the order that is evaluated, and minus the rank is the score"
+        f"in {contradicted:,} queries the scores of {path.name} increase with the rank, as distances do: its ranks "
+        "are used as the order, and the negative rank as the score"
     )
     return SystemRun(run, [EvaluationWarning("order_by_rank", "", detail)], find_reversal=find_reversed_scores)
 
@@ -150,9 +150,9 @@ def name_images(system: EvaluatedSystem, judged: JudgedSet, ids: str) -> Evaluat
     """Return the system of a run that names images by another column of the set (IMAGE_NAMES), or by a pattern. Raises
     UserError for an unknown column, and for judgments without one."""
     if ids not in IMAGE_NAMES and split_pattern(ids) is None:
-        raise UsageError(ids, "is no column that names images", suggest_choice(ids, list(IMAGE_NAMES)), "evaluate")
+        raise UsageError(ids, "is not a column of image names", suggest_choice(ids, list(IMAGE_NAMES)), "evaluate")
     if judged.stored is None:
-        raise UserError("evaluate", ids, "needs a set: bare judgments name no images", "leave --ids out")
+        raise UserError("evaluate", ids, "needs a set: bare judgments have no names of images", "remove --ids")
     images = read_named_images(judged.stored.path)
     if ids in IMAGE_NAMES:
         names = images[ids].dropna().astype("str")
@@ -215,7 +215,7 @@ def load_similarity_system(matrix: Path, rows: Path, columns: Path, scores: str 
 def make_baseline(name: str, seed: int = 0, texts: Path | None = None) -> EvaluatedSystem:
     """Return one of BASELINES; `texts` replaces the texts of the set for `lexical`."""
     if name not in BASELINES:
-        raise UserError("evaluate", name, "is no baseline", suggest_choice(name, list(BASELINES)))
+        raise UserError("evaluate", name, "is not a known baseline", suggest_choice(name, list(BASELINES)))
     described: SystemDescription = {"kind": "baseline", "name": name}
     if name == "random":
         return EvaluatedSystem(described | {"seed": seed}, lambda view, k: _random(view, k, seed))
@@ -229,7 +229,7 @@ def make_baseline(name: str, seed: int = 0, texts: Path | None = None) -> Evalua
 def check_index(index: str) -> None:
     """Raise UserError for an unknown index, before hours of encoding."""
     if index not in INDEXES:
-        raise UserError("evaluate", index, "is no index", suggest_choice(index, list(INDEXES)))
+        raise UserError("evaluate", index, "is not a known index", suggest_choice(index, list(INDEXES)))
 
 
 def make_vector_system(encoded_set: encoded_sets.EncodedSet, index: str = "exact") -> EvaluatedSystem:
@@ -279,13 +279,13 @@ def _is_transposed(row_ids: list[str], column_ids: list[str], view: EvaluationVi
     rows, columns = (set(ids) & set(view.query_ids.to_pylist()) for ids in (row_ids, column_ids))
     if not rows and not columns:
         what = "text" if view.spec.direction == evaluation_result.TEXT_TO_IMAGE else "image"
-        raise UserError("read similarities", what, "is named by neither rows nor columns", "check the two lists of ids")
+        raise UserError("read similarities", what, "is in neither list of ids", "check the two lists of ids")
     return len(columns) > len(rows)
 
 
 def _random(view: EvaluationView, k: int, seed: int) -> SystemRun:
     if view.gallery_ids is None:
-        raise UserError("evaluate", "random", "needs a gallery, which bare judgments lack", "name a set")
+        raise UserError("evaluate", "random", "needs a gallery, which bare judgments do not have", "give a set")
     return SystemRun(build_random_run(view.asked_ids.to_pylist(), view.gallery_ids.to_pylist(), k, seed))
 
 
@@ -309,7 +309,7 @@ def _load_image_texts(judged: JudgedSet, file: Path | None) -> tuple[pd.DataFram
     """Return image_id and text, a row each, and their source: `file`; else the captions of the set (`captions`); else
     the labels of each image, which the truth is made of (`labels`); else the file names (`file_names`)."""
     if (images := judged.images) is None:
-        raise UserError("evaluate", "lexical", "needs a set's images, which bare judgments lack", "name a set")
+        raise UserError("evaluate", "lexical", "needs images, which bare judgments do not have", "give a set")
     if file is not None:
         return read_image_texts(file, images), file.name
     if "caption" in images and images["caption"].notna().any():

@@ -63,7 +63,7 @@ def build_vector_gallery(vectors: Vectors, image_ids: Sequence[str]) -> VectorGa
     if len(vectors) != len(image_ids):
         raise ValueError(f"{len(vectors)} vectors for {len(image_ids)} ids")
     if not len(vectors):
-        raise UserError(_STAGE, "gallery", "holds no vectors", "give images to search among")
+        raise UserError(_STAGE, "gallery", "contains no vectors", "give images to search among")
     lengths = _norms(vectors)
     if (bad := ~np.isfinite(lengths)).any():
         name = image_ids[int(np.flatnonzero(bad)[0])]
@@ -99,7 +99,7 @@ def search_exact(
 def check_query_vectors(queries: Vectors, gallery: VectorGallery) -> Vectors:
     """Return the queries (n, d) as FAISS takes them. Raises UserError where one is not finite or has another d."""
     if queries.shape[1] != gallery.vectors.shape[1]:
-        reason = f"have {queries.shape[1]} dimensions, those of the images {gallery.vectors.shape[1]}"
+        reason = f"have {queries.shape[1]} dimensions, but the vectors of the images have {gallery.vectors.shape[1]}"
         raise UserError(_STAGE, "vectors of the queries", reason, "encode both with one model")
     if (bad := ~np.isfinite(_norms(queries))).any():
         row = int(np.flatnonzero(bad)[0])
@@ -182,8 +182,8 @@ def run_from_similarities(
     distances the k lowest, with minus the distance as the score. It is read in blocks and may be a mapped file. Ties at
     the cut go to the highest id. Raises UserError for a wrong shape, a repeated id or a number that is not finite."""
     if similarity.shape != (len(query_ids), len(image_ids)):
-        reason = f"has the shape {similarity.shape}, the ids are {len(query_ids)} and {len(image_ids)}"
-        raise UserError(_READ_STAGE, "matrix", reason, "give an id per row and per column")
+        reason = f"has the shape {similarity.shape}, but there are {len(query_ids)} and {len(image_ids)} ids"
+        raise UserError(_READ_STAGE, "matrix", reason, "give one id per row and per column")
     argsort_ids_descending(query_ids, _READ_STAGE)
     columns = argsort_ids_descending(image_ids, _READ_STAGE)
     k = min(k, len(columns))
@@ -234,7 +234,7 @@ def search_with_index(
     chosen by hash. `ivf` searches 32 cells, `hnsw` follows a graph of the images. Raises UserError for another index
     and as `search_exact` does."""
     if index not in INDEXES:
-        raise UserError("search", index, "is no index", suggest_choice(index, list(INDEXES)))
+        raise UserError("search", index, "is not a known index", suggest_choice(index, list(INDEXES)))
     if index == "exact":
         return search_exact(queries, gallery, k, threads=threads, advance=advance), IndexLoss(len(queries), 0.0)
     queries, k = check_query_vectors(queries, gallery), min(k, len(gallery.vectors))

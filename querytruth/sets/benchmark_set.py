@@ -52,7 +52,7 @@ class Tables:
         """Raise UserError where the place of an image is known, or a query names people, places or texts of an album,
         unless they are allowed: nobody publishes that without a word."""
         if not places and (placed := self.count_places()):
-            raise UserError(stage, item, f"says where {placed:,} of its images were taken", next_step)
+            raise UserError(stage, item, f"contains the places where {placed:,} of its images were taken", next_step)
         if not names and (named := len(self.list_naming())):
             raise UserError(stage, item, f"names people, places or texts in {named:,} queries", next_step)
 
@@ -98,7 +98,7 @@ def _ordered(name: str, table: pa.Table) -> pa.Table:
     if (same := keys[1:] == keys[:-1]).any():
         row = int(order[np.flatnonzero(same)[0]])
         key = ", ".join(str(table[column][row].as_py()) for column in _KEYS[name])
-        raise ValueError(f"table {name}: {key} is there twice")
+        raise ValueError(f"table {name}: {key} occurs twice")
     return table.take(order)
 
 

@@ -30,7 +30,7 @@ from querytruth.sets.published_files import (
 )
 
 _STAGE = "read set"
-_REPAIR = "run verify on the URL; where an object is damaged, delete it and publish the version again"
+_REPAIR = "run verify on the URL; if an object is damaged, delete it and publish the version again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def find_remote_version(url: str) -> RemoteVersion:
     manifest is damaged."""
     asked = SetUrl.parse(url)
     if (found := find_newest_version(asked)) is None:
-        raise UserError("find set", asked, "no published version there", "check the URL: s3://bucket/folder/name")
+        raise UserError("find set", asked, "has no published version", "check the URL: s3://bucket/folder/name")
     return found
 
 
@@ -81,9 +81,9 @@ def _parse(raw: bytes, version: SetUrl) -> Manifest:
     place = Path(str(version)) / "manifest.json"
     manifest = parse_manifest(raw, place)
     if not is_undamaged_manifest(raw):
-        raise UserError(_STAGE, f"{version}/manifest.json", "is damaged: its own checksum differs", _REPAIR)
+        raise UserError(_STAGE, f"{version}/manifest.json", "is damaged: its checksum does not match", _REPAIR)
     if manifest["version"] != version.version:
-        reason = f"is the manifest of version {manifest['version']}"
+        reason = f"contains the manifest of version {manifest['version']}"
         raise UserError(_STAGE, f"{version}/manifest.json", reason, _REPAIR)
     return manifest
 
@@ -161,7 +161,7 @@ def download_object(remote: RemoteVersion, file: PublishedFile) -> None:
     name = object_name(file.sha256)
     is_there, is_right = remote.bucket.fetch_file(name, object_path(file.sha256), file.sha256, file.size)
     if not is_right:
-        reason = "differs from the manifest: its checksum is another" if is_there else "is missing"
+        reason = "differs from the manifest: its checksum does not match" if is_there else "is missing"
         raise UserError(_STAGE, f"{remote.url}/{file.path}", f"{reason} ({remote.bucket.url_of(name)})", _REPAIR)
 
 

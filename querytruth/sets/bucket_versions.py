@@ -75,7 +75,7 @@ def publish_version(path: Path, folder: BucketFolder, *, is_private: bool = Fals
             pass
     if lacking := _find_missing(bucket, missing) if missing else []:
         item = bucket.url_of(object_name(lacking[0].sha256))
-        raise UserError(_STAGE, item, "was stored, and is not there; nothing was published", "run the same command")
+        raise UserError(_STAGE, item, "was stored, but is missing; nothing was published", "run the same command")
     is_new = False
     if stored is None:
         if not is_private:
@@ -101,8 +101,8 @@ def _refuse_metadata(path: Path, files: list[PublishedFile]) -> None:
             data = read_regular(contained_file(path, file.path, _STAGE))
             found += remove_metadata(data) != data
     if found:
-        reason = f"has {found:,} image files with metadata of cameras, editors or owners"
-        next_step = "build the set with `render`, export it, or give --no-private where readers may have them"
+        reason = f"contains {found:,} image files with metadata of cameras, editors or owners"
+        next_step = "build the set with `render` and export it, or give --no-private if readers may have the metadata"
         raise UserError(_STAGE, path, reason, next_step)
 
 
@@ -116,7 +116,7 @@ def _send(bucket: BucketObjects, path: Path, file: PublishedFile, advance: Calla
     source = contained_file(path, file.path, _STAGE)
     with translate_read_errors(_STAGE, source, _REPAIR):
         if file_sha256(source) != (file.sha256, file.size):
-            raise UserError(_STAGE, source, "is damaged: its checksum differs; nothing was published", _REPAIR)
+            raise UserError(_STAGE, source, "is damaged: its checksum does not match; nothing was published", _REPAIR)
     bucket.put_file(object_name(file.sha256), source)
     advance(file.size)
 
@@ -151,7 +151,7 @@ def _check_conditions(bucket: BucketObjects, target: SetUrl, path: Path, files: 
     with translate_read_errors(_STAGE, source, _REPAIR):
         data = read_regular(source)
     if bucket.put_new({object_name(smallest.sha256): data}):
-        reason = "ignores the condition If-None-Match, so that two publishers could overwrite each other"
+        reason = "ignores the condition If-None-Match, so two publishers could overwrite each other"
         raise UserError(_STAGE, target, f"the service {reason}; nothing was published", "choose another service")
 
 
@@ -159,8 +159,8 @@ def _check_same_content(stored: bytes, manifest: Manifest, target: SetUrl) -> No
     """Raise UserError where the stored manifest is that of other content."""
     known = parse_manifest(stored, Path(f"{target}/manifest.json"))["content_digest"]
     if known != manifest["content_digest"]:
-        reason = f"is there with another content digest ({known[:12]}…, not {manifest['content_digest'][:12]}…)"
-        next_step = f"fetch {target.folder}, build on it and publish the next version, or give another folder to --to"
+        reason = f"already exists with another content digest ({known[:12]}…, not {manifest['content_digest'][:12]}…)"
+        next_step = f"fetch {target.folder}, build on it and publish the next version, or give --to another folder"
         raise UserError(_STAGE, target, f"{reason}; nothing was published", next_step)
 
 

@@ -167,7 +167,7 @@ def _classify_decisions(
     return to_apply, DecisionOutcome(applied, list(stale.values()), earlier, superseded)
 
 
-_TOO_LATE = "a later decision on it is in a published version already"
+_TOO_LATE = "a published version already contains a later decision on it"
 
 
 def _texts_by_edits(texts: dict[str, str], log: list[QueryDecision]) -> dict[str, set[str]]:
@@ -190,14 +190,14 @@ def _staleness_reason(
 ) -> str:
     """Return why a decision does not fit the tables, "" where it does."""
     if decision.undoes is not None:
-        return "what it takes back is not in the log, or in a published version already: decide anew"
+        return "the decision that it undoes is not in the log, or is already in a published version: decide again"
     text = texts.get(decision.query_id)
     if text is None:
-        return "the query is not in the set any more"
+        return "the query is no longer in the set"
     if decision.text not in known.get(decision.query_id, {text}) and decision.new_text != text:
-        return f"the query now reads {text!r}"
+        return f"the text of the query is now {text!r}"
     if decision.image_id is not None and decision.image_id not in images:
-        return "the image is not in the set any more"
+        return "the image is no longer in the set"
     return ""
 
 

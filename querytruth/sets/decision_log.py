@@ -55,7 +55,7 @@ def find_chain_breaks(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
             yield number, "has no chain: it was changed or added by hand"
             continue
         if chain != _link(previous, plain):
-            yield number, "does not continue the log: it was changed, or lines before it are missing, changed or moved"
+            yield number, "does not continue the log: it was changed, or earlier lines are missing, changed or moved"
         previous = chain
 
 
@@ -89,12 +89,12 @@ def find_log_problems(
     if lost := sorted(set(expected_ids) - list_decision_ids(lines)):
         more = ", …" if len(lost) > _SHOWN else ""
         shown = f"({', '.join(lost[:_SHOWN])}{more})"
-        problems.append(f"{len(lost)} of the {len(expected_ids)} decisions in effect in {version} are gone {shown}")
+        problems.append(f"{len(lost)} of the {len(expected_ids)} decisions in effect in {version} are missing {shown}")
     if record is not None and len(lines) < record["lines"]:
         gone = record["lines"] - len(lines)
-        problems.append(f"{gone} of the {record['lines']} lines that it had when {version} was published are gone")
+        problems.append(f"{gone} of its {record['lines']} lines at the time of {version} are missing")
     elif record is not None and _chain_at(lines[: record["lines"]]) != record["chain"]:
-        problems.append(f"line {record['lines']} is not the one that it had when {version} was published")
+        problems.append(f"line {record['lines']} has changed since {version} was published")
     breaks = list(find_chain_breaks(lines))
     if len(breaks) > (record["breaks"] if record is not None else 0):
         problems.append(f"line {breaks[-1][0]} {breaks[-1][1]}")
@@ -144,10 +144,10 @@ class DecisionLog(Generic[DecisionT]):
                 lines = chain_lines([decision.as_json() for decision in decisions], self._end_of_chain(handle))
                 append_lines(handle, lines)
         except UnicodeEncodeError:
-            raise UserError(stage, self._path, "a text holds half a character", "type that text again") from None
+            raise UserError(stage, self._path, "a text contains half a character", "type that text again") from None
         except OSError as error:
-            reason = f"cannot be written ({error.strerror}); none was taken"
-            raise UserError(stage, self._path, reason, "fix that and do the same again") from None
+            reason = f"cannot be written ({error.strerror}); no decision was saved"
+            raise UserError(stage, self._path, reason, "fix that and try again") from None
 
     def _end_of_chain(self, handle: int) -> str:
         """Return the chain after the last line of the log."""
@@ -159,7 +159,7 @@ def _parse_line(line: bytes, log_name: str) -> Decision:
     """Return the decision of a line of the log `log_name`. Raises ValueError or RecursionError for any other line."""
     decision = parse_decision(split_chain(line.decode())[0])
     if isinstance(decision, HumanCaption) != (log_name == CAPTION_LOG_NAME):
-        raise ValueError("is none of the captions" if log_name == CAPTION_LOG_NAME else "is none of the decisions")
+        raise ValueError("is not a caption" if log_name == CAPTION_LOG_NAME else "is not a decision")
     return decision
 
 
@@ -283,15 +283,15 @@ def check_no_decision_is_lost(version: Path, stage: str, *, accept_loss: bool | 
     is accepted; None: it cannot be."""
     losses = find_lost_decisions(version)
     if losses and not accept_loss:
-        next_step = "copy the log from where the set was made; show, evaluate and export work without"
+        next_step = "copy the log from where the set was built; show, evaluate and export work without it"
         if accept_loss is not None:
-            next_step = "restore the log from a backup, or say --accept-loss to go on without what is gone"
+            next_step = "restore the log from a backup, or give --accept-loss to continue without the lost decisions"
         raise UserError(stage, version.parent / losses[0].log, "; ".join(losses[0].problems), next_step)
     return losses
 
 
 def lint_decision_logs(version: Path) -> list[LintFinding]:
     """Return a finding for each log that lost something since the version was published."""
-    says = "a log lost what people decided: a build or an apply would undo it"
+    says = "the log lost decisions of people: a build or an apply would undo them"
     losses = find_lost_decisions(version)
     return [LintFinding("lost_decisions", "error", len(loss.problems), says, (str(loss),)) for loss in losses]

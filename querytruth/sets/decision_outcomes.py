@@ -99,7 +99,7 @@ def is_overridable(stage: str, kind: str, bucket: str, reason: str) -> bool:
 def advise_fix(stage: str, kind: str, bucket: str, reason: str) -> str:
     """Return what to do about an item that cannot be overridden; "" where it can be, or the reason is unknown."""
     if bucket == "pending":
-        return "run the same command again: what failed is asked anew"
+        return "run the same command again to retry the failed items"
     if is_overridable(stage, kind, bucket, reason):
         return ""
     place = f"{_generic_stage(stage)}/{kind}"

@@ -109,11 +109,11 @@ class QueryDecision(_Record):
         if not 0 <= (self.relevance or 0) <= 127:
             raise ValueError(f"relevance cannot be {self.relevance}")
         if self.decision == "edit" and (not self.new_text or self.image_id is not None):
-            raise ValueError("an edit needs a new text, and is about a query")
+            raise ValueError("an edit needs a query and a new text")
         if self.keeps_truth and self.decision != "edit":
-            raise ValueError("only an edit can keep the truth")
+            raise ValueError("only an edit can keep the judgments")
         if self.decision == "grade" and (self.relevance is None or self.image_id is None):
-            raise ValueError("a grade needs its relevance and an image")
+            raise ValueError("a grade needs an image and its relevance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class Override(_Record):
     def _check(self) -> None:
         _check_decision(self.decision, ("rescue", "undo"), self.undoes)
         if not self.item or (self.decision == "rescue" and not self.note.strip()):
-            raise ValueError("a rescue needs an item and a reason (note)")
+            raise ValueError("an override needs an item and a reason (note)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ def parse_decision(line: str) -> Decision:
     """Return the decision of a line of a log. Raises ValueError, with the reason, for an invalid line."""
     stored = parse_json(line)
     if not isinstance(stored, dict):
-        raise ValueError("is no decision")
+        raise ValueError("is not a decision")
     kind: type[Decision] = QueryDecision
     if "pictures" in stored:
         kind, stored["images"] = ImagePairDecision, _parse_images(stored.pop("pictures"))
@@ -269,7 +269,7 @@ def parse_decision(line: str) -> Decision:
         raise ValueError(str(error).replace(f"{kind.__name__}.__init__() ", "")) from None
     decision._check()
     if "\\u" in line and any("\ud800" <= letter <= "\udfff" for letter in decision.as_json()):
-        raise ValueError("a text holds half a character")
+        raise ValueError("a text contains half a character")
     return decision
 
 
@@ -284,17 +284,17 @@ def _declared_types(kind: type[Decision]) -> dict[str, tuple[type, ...]]:
 
 def _parse_images(images: object) -> tuple[str, str]:
     if not isinstance(images, list) or len(images) != 2 or any(type(image) is not str for image in images):
-        raise ValueError("images are not two ids")
+        raise ValueError("images must be two ids")
     if images[0] >= images[1]:
-        raise ValueError("the images are one, or not sorted")
+        raise ValueError("the two images must differ and be sorted")
     return images[0], images[1]
 
 
 def _check_decision(decision: str, choices: tuple[str, ...], undoes: str | None) -> None:
     if decision not in choices:
-        raise ValueError(f"the decision is none of {', '.join(choices)}")
+        raise ValueError(f"the decision must be one of {', '.join(choices)}")
     if (decision == "undo") != (undoes is not None):
-        raise ValueError("an undo needs the decision that it undoes, and nothing else does")
+        raise ValueError("an undo needs the decision that it undoes; nothing else has one")
 
 
 DecisionT = TypeVar("DecisionT", bound=Decision)

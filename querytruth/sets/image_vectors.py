@@ -94,10 +94,10 @@ def check_cosine_cut(stage: str, key: str, cut: float, background: CosineBackgro
     if background is None or cut > background.high:
         return
     reason = (
-        f"{cut:g} lies among random pairs of {model}: their median is {background.median:.2f},"
-        f" and more than {background.share:.0%} of them are over {background.high:.2f}"
+        f"{cut:g} is in the range of random pairs of {model}: their median is {background.median:.2f}, and more than "
+        f"{background.share:.0%} of them exceed {background.high:.2f}"
     )
-    raise UserError(stage, key, reason, f"leave {key} out, or write one over {background.high:.2f}")
+    raise UserError(stage, key, reason, f"remove {key}, or set it above {background.high:.2f}")
 
 
 class KeptVectors:
@@ -274,6 +274,6 @@ def _store_vectors(store: VectorStore, kept: KeptVectors | None, keys: list[str]
             if kept is not None:
                 kept.store(path)
     except OSError as error:
-        current_run().reporter.log(f"vectors are not kept for the next time ({error.strerror})")
+        current_run().reporter.log(f"the vectors cannot be stored for the next run ({error.strerror})")
         return False
     return True

@@ -32,14 +32,14 @@ class JudgmentAdditions:
         query_id = query_id if query_id in self._texts else self._names.get(query_id, query_id)
         text = self._texts.get(query_id)
         if text is None:
-            raise InvalidAddition(f"query_id: {query_id!r} is no query of the set")
+            raise InvalidAddition(f"query_id: {query_id!r} is not a query of the set")
         if row["text"].strip() not in ("", text.strip()) and not ignores_changes:
-            raise InvalidAddition(f"text: {query_id} reads {text!r}; leave the cell empty")
+            raise InvalidAddition(f"text: the text of {query_id} is {text!r}; leave the cell empty")
         named = {self._find_image(column, cell) for column in ("image_id", "image") if (cell := row[column].strip())}
         if not named:
             raise InvalidAddition("image_id: give the id or the file name of an image")
         if len(named) > 1:
-            raise InvalidAddition(f"image: it is {max(named)}, and image_id names {min(named)}")
+            raise InvalidAddition(f"image: it is {max(named)}, but image_id is {min(named)}")
         return {**row, "query_id": query_id, "image_id": named.pop(), "text": text, "relevance": ""}
 
     def is_judged(self, query_id: str, image_id: str) -> bool:
@@ -59,11 +59,11 @@ class JudgmentAdditions:
         if not exact and (named := self._names.get(cell)) in self._image_ids:
             return str(named)
         if not exact:
-            raise InvalidAddition(f"{column}: {cell!r} is neither the id nor the file name of an image of the set")
+            raise InvalidAddition(f"{column}: {cell!r} is not the id or file name of an image of the set")
         if len(exact) > 1:
             shown = ", ".join(f"{image_id} ({candidates[image_id]})" for image_id in sorted(exact)[:_SHOWN_CANDIDATES])
             more = ", …" if len(exact) > _SHOWN_CANDIDATES else ""
-            raise InvalidAddition(f"{column}: {len(exact)} images are named {cell!r}; give the id: {shown}{more}")
+            raise InvalidAddition(f"{column}: {len(exact)} images have the name {cell!r}; give the id: {shown}{more}")
         return exact[0]
 
     @cached_property

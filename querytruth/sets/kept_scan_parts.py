@@ -76,7 +76,7 @@ def scan_kept_part(
 def check_is_here(location: str) -> None:
     """Raise UserError where a local file or folder is not on this machine."""
     if not is_url(location) and not Path(location).exists():
-        reason = "is not on this machine, which does a part of the build"
+        reason = "is not on this machine, which does part of the build"
         raise UserError(_STAGE, location, reason, "put the images into a bucket, or where all workers see them")
 
 

@@ -75,7 +75,7 @@ def describe_overlap(version: Path, content_digest: str) -> list[str]:
         return []
     others = f" ({', '.join(Path(one).name for one in record.against)})" if record.against else ""
     seen = f"{count:,} {'query is' if count == 1 else 'queries are'} leaked: another collection{others} has the same"
-    return [f"{seen} image or text. `evaluate --slice overlap` tells how systems do on the others."]
+    return [f"{seen} image or text. `evaluate --slice overlap` shows the figures of the other queries."]
 
 
 def _read_record(version: Path, content_digest: str) -> _OverlapRecord | None:

@@ -136,7 +136,7 @@ class Ledger:
             counts[bucket][reason] = int(count)
         total = accepted + sum(sum(reasons.values()) for reasons in counts.values())
         if total != entered:
-            raise ConservationError(f"stage {stage}: {entered} {kind}s came in, {total} are accounted for")
+            raise ConservationError(f"stage {stage}: {entered} {kind}s entered, but {total} are accounted for")
         done = {bucket: dict(sorted(reasons.items())) for bucket, reasons in counts.items()}
         self.stages.append(LedgerStage(stage, kind, entered, accepted, **done))
         self._frames.append(rows)

@@ -294,7 +294,7 @@ def read_manifest(path: Path) -> Manifest:
     data, file = read_manifest_bytes(path), path / "manifest.json"
     manifest = parse_manifest(data, file)
     if not is_undamaged_manifest(data):
-        raise _wrong(file, "is damaged: its own checksum differs")
+        raise _wrong(file, "is damaged: its checksum does not match")
     return manifest
 
 
@@ -313,13 +313,13 @@ def parse_manifest(data: bytes, file: Path) -> Manifest:
     try:
         manifest = parse_bounded_json(data)
     except ValueError as error:
-        raise _wrong(file, f"is no manifest ({first_line(error)})") from None
+        raise _wrong(file, f"is not a manifest ({first_line(error)})") from None
     try:
         msgspec.convert(manifest, Manifest)
     except msgspec.ValidationError as error:
-        raise _wrong(file, f"is not as expected: {str(error).replace('`$.', '`')[:300]}") from None
+        raise _wrong(file, f"does not have the expected form: {str(error).replace('`$.', '`')[:300]}") from None
     if manifest["kind"] not in KINDS:
-        raise _wrong(file, f"is not as expected: Invalid value {manifest['kind']!r} - at `kind`")
+        raise _wrong(file, f"does not have the expected form: Invalid value {manifest['kind']!r} - at `kind`")
     checked: Manifest = manifest
     return checked
 
@@ -331,4 +331,4 @@ def is_undamaged_manifest(data: bytes) -> bool:
 
 
 def _wrong(file: Path, reason: str) -> UserError:
-    return UserError(_STAGE, file, reason, "run verify on the set, or ask for it again")
+    return UserError(_STAGE, file, reason, "run verify on the set, or get a new copy of it")

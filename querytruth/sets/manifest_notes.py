@@ -315,18 +315,18 @@ def describe_certificate(certificate: Mapping[str, Any], language: str = "en") -
 
 CERTIFICATE_TEXTS = {
     "en": {
-        "sure": "{confidence:.0%} sure: ",
-        "if_right": "{confidence:.0%} sure, if the answers are right: ",
-        "recall": "at least {recall_at_least:.1%} of the pool's relevant pairs are in the truth",
-        "wrong": "; at most {wrong_at_most:.1%} of it is wrong",
+        "sure": "With {confidence:.0%} confidence: ",
+        "if_right": "With {confidence:.0%} confidence, if the answers are correct: ",
+        "recall": "at least {recall_at_least:.1%} of the relevant pairs of the pool are in the set",
+        "wrong": "; at most {wrong_at_most:.1%} of its relevant pairs are wrong",
         "outside": "; outside the pool at most {outside_per_query_at_most:.3g} relevant pairs per query, so at least "
-        "{recall_of_all_at_least:.1%} of all are in the truth",
+        "{recall_of_all_at_least:.1%} of all relevant pairs are in the set",
         "judged": " ({asked:,} judged)",
         "again": " ({asked:,} judged, {judged_again:,} of them again)",
-        "reached": ". By what people found the goal of {goal:.0%} is reached",
-        "reached_if_right": ". The goal of {goal:.0%} is reached; {to_judge_again:,} pairs are judged again, to see "
-        "how often people err",
-        "more": ". {more:,} more: about {then:.0%}; about {to_goal:,} to the goal of {goal:.0%}",
+        "reached": ". By the answers of people, the goal of {goal:.0%} is reached",
+        "reached_if_right": ". The goal of {goal:.0%} is reached; {to_judge_again:,} pairs are judged again to "
+        "measure how often people err",
+        "more": ". With {more:,} more: about {then:.0%}; the goal of {goal:.0%} needs about {to_goal:,} more",
     },
     "zh": {
         "sure": "{confidence:.0%} 的把握：",

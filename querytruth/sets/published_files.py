@@ -89,7 +89,7 @@ def describe_lost_versions(folder: Path) -> Iterator[str]:
     """Yield a line per lost version."""
     for number, names in find_lost_versions(folder).items():
         is_folder = (folder / f"v{number}").is_dir()
-        yield f"v{number} {'has no manifest' if is_folder else 'is not there'}, though {' and '.join(names)} name it"
+        yield (f"v{number} {'has no manifest' if is_folder else 'is missing'}, but {' and '.join(names)} refers to it")
 
 
 def check_no_version_is_lost(folder: Path, stage: str, *, accept_loss: bool | None) -> list[str]:
@@ -99,7 +99,7 @@ def check_no_version_is_lost(folder: Path, stage: str, *, accept_loss: bool | No
     if losses and not accept_loss:
         next_step = "restore its folder from a backup"
         if accept_loss is not None:
-            next_step += ", or say --accept-loss to go on from the one before; the number is not used again"
+            next_step += ", or give --accept-loss to continue from the version before; its number is not reused"
         raise UserError(stage, folder, "; ".join(losses), next_step)
     return losses
 
@@ -143,7 +143,7 @@ def _checked(row: Mapping[str, Any], source: str) -> PublishedFile:
 
 
 def _impossible(source: str, path: object) -> UserError:
-    return UserError(_STAGE, source, f"lists {str(path)[:100]!r}, which no version has", "ask for the set again")
+    return UserError(_STAGE, source, f"lists {str(path)[:100]!r}, which no version has", "get a new copy")
 
 
 def record_own_version(version: Path) -> None:

@@ -62,8 +62,8 @@ def name_export(export: ReviewExport) -> str:
 def _refuse_nul(export: ReviewExport, path: Path) -> pd.DataFrame:
     for number, row in enumerate(export.rows.itertuples(index=False), start=2):
         if any("\x00" in cell for cell in row):
-            reason = "holds a NUL character, which no spreadsheet keeps"
-            raise UserError("export review CSV", f"{path} row {number}", reason, "fix that text in the set's source")
+            reason = "contains a NUL character, which no spreadsheet keeps"
+            raise UserError("export review CSV", f"{path} row {number}", reason, "fix that text in its source")
     return export.rows
 
 
@@ -119,8 +119,8 @@ def _parse(path: Path, text: str) -> ReviewExport:
         for record in csv.reader(lines, delimiter=delimiter, strict=True):
             records.append(record)  # noqa: PERF402 - their number gives the row of an error
     except csv.Error as error:
-        place, reason = f"{path} row {len(records) + 1}", f"is no CSV ({error})"
-        raise UserError(REVIEW_CSV_STAGE, place, reason, "save it as CSV UTF-8 again") from None
+        place, reason = f"{path} row {len(records) + 1}", f"is not a CSV file ({error})"
+        raise UserError(REVIEW_CSV_STAGE, place, reason, "save it again as CSV UTF-8") from None
     return _read_records(path, records, 1 if is_above else 0)
 
 
@@ -139,7 +139,7 @@ def _read_records(path: Path, records: list[list[str]], header: int) -> ReviewEx
     marks = [(place, found) for place, cell in enumerate(named) if (found := _MARK.fullmatch(cell.strip()))]
     if len(marks) != 1:
         reason = "does not name an export (# querytruth export …)"
-        raise UserError(REVIEW_CSV_STAGE, f"{path} row 1", reason, "give an exported file with its first line")
+        raise UserError(REVIEW_CSV_STAGE, f"{path} row 1", reason, "give an exported file with its first line intact")
     ((place, mark),) = marks
     return ReviewExport(mark[1], mark[2], mark[3], _table(path, records, header, -1 if header else place), int(mark[4]))
 
@@ -147,9 +147,9 @@ def _read_records(path: Path, records: list[list[str]], header: int) -> ReviewEx
 def _bytes_of(path: Path) -> bytes:
     with translate_read_errors(REVIEW_CSV_STAGE, path):
         if path.exists() and not path.is_file():
-            raise UserError(REVIEW_CSV_STAGE, path, "is no file", "give the exported file")
+            raise UserError(REVIEW_CSV_STAGE, path, "is not a file", "give the exported file")
         if path.stat().st_size > _LIMIT:
-            raise UserError(REVIEW_CSV_STAGE, path, f"has more than {_LIMIT >> 20} MB", "give the exported file")
+            raise UserError(REVIEW_CSV_STAGE, path, f"is larger than {_LIMIT >> 20} MB", "give the exported file")
         return path.read_bytes()
 
 
@@ -168,10 +168,10 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
             return data.decode("ascii")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise UserError(REVIEW_CSV_STAGE, f"{path} line {line}", f"is no {error.encoding}", save) from None
+        raise UserError(REVIEW_CSV_STAGE, f"{path} line {line}", f"is not valid {error.encoding}", save) from None
     except (LookupError, ValueError):
         raise UserError(REVIEW_CSV_STAGE, path, f"encoding {encoding!r} is unknown", give_encoding) from None
-    raise UserError(REVIEW_CSV_STAGE, path, "does not say its encoding (the mark at its start is gone)", save)
+    raise UserError(REVIEW_CSV_STAGE, path, "does not state its encoding (the byte order mark is gone)", save)
 
 
 def _table(path: Path, records: list[list[str]], first: int, mark: int) -> pd.DataFrame:
@@ -183,7 +183,7 @@ def _table(path: Path, records: list[list[str]], first: int, mark: int) -> pd.Da
     if not any(header):
         raise UserError(REVIEW_CSV_STAGE, where, "has no column names", "export again")
     if twice := next((name for name in header if name and header.count(name) > 1), None):
-        raise UserError(REVIEW_CSV_STAGE, where, f"column {twice!r} is there twice", "export again")
+        raise UserError(REVIEW_CSV_STAGE, where, f"column {twice!r} occurs twice", "export again")
     named = [place for place, name in enumerate(header) if name and name != LINK_COLUMN]
     rows, numbers = [], range(first + 2, len(records) + 1)
     for number, cells in zip(numbers, records[first + 1 :], strict=True):
@@ -191,11 +191,11 @@ def _table(path: Path, records: list[list[str]], first: int, mark: int) -> pd.Da
         for place, cell in enumerate(filled):
             where = f"{path} row {number}, column {place + 1}"
             if cell.strip() and (place >= len(header) or not header[place]):
-                raise UserError(REVIEW_CSV_STAGE, where, "is outside the table's columns", "undo the change of columns")
+                raise UserError(REVIEW_CSV_STAGE, where, "is outside the table columns", "undo the change of columns")
             if header[place : place + 1] == [LINK_COLUMN] and not _OPENED.fullmatch(cell.strip()):
-                raise UserError(REVIEW_CSV_STAGE, where, "is an answer beside its column", "write it into decision")
+                raise UserError(REVIEW_CSV_STAGE, where, "has an answer in the wrong column", "write it into decision")
             if "\x00" in cell:
-                raise UserError(REVIEW_CSV_STAGE, where, "holds a NUL character", "save it as CSV UTF-8 again")
+                raise UserError(REVIEW_CSV_STAGE, where, "contains a NUL character", "save it again as CSV UTF-8")
         rows.append([unescape_formula(filled[place]) for place in named])
     columns = pd.Index([header[place] for place in named], dtype="str")
     return pd.DataFrame(rows, index=numbers, columns=columns, dtype="str")

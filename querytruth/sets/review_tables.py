@@ -160,7 +160,7 @@ class _InvalidAnswer(Exception):
 # The options that accept a problem, by words of its line.
 _ACCEPTING = {
     " of the export, ": "--allow-missing",
-    " is there twice": "--allow-doubled",
+    " occurs twice": "--allow-doubled",
     " is not in the export": "--allow-unknown",
     " was exported as ": "--allow-changed",
 }
@@ -194,7 +194,7 @@ def _matched(
                 problems += [] if allow.unknown else [f"row {number}, {refused}"]
                 continue
             if (key := _key(export, row)) in exported:
-                problems.append(f"row {number}, image_id: {' '.join(key)} has a row in the export, answer there")
+                problems.append(f"row {number}, image_id: {' '.join(key)} has its own row in the export; answer there")
                 continue
             if key not in seen:
                 seen[key] = row
@@ -203,7 +203,7 @@ def _matched(
         where = f"row {number}, {export.key_columns[0]}: {_short(' '.join(key))}"
         if key in seen:
             if seen[key] != row or not allow.doubled:
-                problems.append(f"{where} is there twice{', and not the same' if seen[key] != row else ''}")
+                problems.append(f"{where} occurs twice{', not the same' if seen[key] != row else ''}")
         elif key in exported:
             seen[key] = row
             problems += [] if allow.changed else _changed_cells(export, number, exported[key], row)
@@ -240,14 +240,14 @@ def _answer(export: ReviewExport, exported: _Row, row: _Row) -> QueryDecision | 
         return None
     choice = choice or "edit"
     if choice not in export.decision_choices:
-        raise _InvalidAnswer(f"decision: {_short(row['decision'])} is none of {', '.join(export.decision_choices)}")
+        raise _InvalidAnswer(f"decision: {_short(row['decision'])} is not one of {', '.join(export.decision_choices)}")
     if choice == "edit" and (not new_text or new_text == exported["text"]):
-        raise _InvalidAnswer("new_text: edit needs a new text")
+        raise _InvalidAnswer("new_text: an edit needs a new text")
     if choice != "edit" and new_text:
-        raise _InvalidAnswer(f"new_text: there is one, but the decision is {choice}")
+        raise _InvalidAnswer(f"new_text: only an edit has one, but the decision is {choice}")
     for name, cell, allowed in (("new_text", new_text, ""), ("note", note, "\n\t")):
         if _is_damaged(cell, allowed):
-            raise _InvalidAnswer(f"{name}: {_short(cell)} ({len(cell)} characters) looks damaged by a tool")
+            raise _InvalidAnswer(f"{name}: {_short(cell)} ({len(cell)} characters) looks damaged by another program")
     grade = int(choice) if choice.isdecimal() else None
     return QueryDecision(
         query_id=exported["query_id"],
@@ -320,6 +320,6 @@ def compute_table_digest(path: Path) -> str:
     try:
         return hashlib.sha256(safe_paths.read_regular(path)).hexdigest()
     except FileNotFoundError:
-        raise UserError("review", path, "is not there", "run the stage that hands it out again") from None
+        raise UserError("review", path, "does not exist", "run the stage that writes it again") from None
     except OSError as error:
         raise UserError("review", path, f"cannot be read ({error.strerror})", "check the path") from None

@@ -44,7 +44,7 @@ from querytruth.sets.set_places import find_set as find_set
 
 _NAME = "rendered.txt"
 _READ_AHEAD = 3  # tables
-_RESTORE = "run verify on the set, restore the file"
+_RESTORE = "run verify on the set, then restore the file"
 
 
 def record_digests(folder: Path, digests: Iterable[tuple[str, str]]) -> None:
@@ -172,7 +172,7 @@ def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None
         return
     if not is_undamaged_manifest(raw) or raw != canonical_json(json.loads(raw)):
         damaged.add("manifest.json")
-        yield "manifest.json: its own checksum differs"
+        yield "manifest.json: its checksum does not match"
     listed = {str(file["path"]): file for file in manifest["files"]}
     for name, file in sorted(listed.items()):
         if problem := _check_file(path, name, file, progress):
@@ -195,9 +195,9 @@ def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None
             yield f"{extra}: is not listed in the manifest"
     published = manifest["content_digest"]
     if manifest["canary"] != make_canary(published):
-        yield "manifest.json: its canary is of another content"
+        yield "manifest.json: its canary belongs to other content"
     if not damaged and (digest := content_digest(read_set(path).tables.to_arrow_tables())) != published:
-        yield f"content digest is {digest}, the manifest says {published}"
+        yield f"content digest is {digest}, but the manifest states {published}"
 
 
 def _check_file(folder: Path, name: str, listed: ListedFile, progress: Callable[[int], None]) -> str:
@@ -210,8 +210,8 @@ def _check_file(folder: Path, name: str, listed: ListedFile, progress: Callable[
     except OSError as error:
         return f"cannot be read ({error.strerror})"
     if size != listed["bytes"]:
-        return f"has {size} bytes, {listed['bytes']} were published"
-    return "" if sha256 == listed["sha256"] else "its checksum differs"
+        return f"has {size} bytes, but was published with {listed['bytes']}"
+    return "" if sha256 == listed["sha256"] else "its checksum does not match"
 
 
 @dataclass(frozen=True, slots=True)

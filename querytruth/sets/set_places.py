@@ -22,7 +22,7 @@ def find_set(spec: str, out: Path = DATASETS_FOLDER, *, remote: RemoteUse = "ref
     URL unless `remote` allows it."""
     if (url := join_set_url(spec, str(out))) is not None:
         if remote == "refused":
-            raise UserError("find set", SetUrl.parse(url), "is in object storage; this works on disk", FETCH_FIRST)
+            raise UserError("find set", SetUrl.parse(url), "is in object storage; this works on disk only", FETCH_FIRST)
         from querytruth.sets.bucket_reading import fetch_version
 
         return fetch_version(url, with_images=remote == "whole")
@@ -38,7 +38,7 @@ def find_set(spec: str, out: Path = DATASETS_FOLDER, *, remote: RemoteUse = "ref
             raise UserError("find set", spec, f"the newest version is v{newest}", f"choose from {versions}")
     known = sorted(p.name for p in out.iterdir() if newest_version(p) is not None) if out.is_dir() else []
     next_step = f"choose from {', '.join(known) or 'none yet: build one'}"
-    raise UserError("find set", spec, f"no published version there or below {out}", next_step)
+    raise UserError("find set", spec, f"has no published version there or in {out}", next_step)
 
 
 def describe_place(spec: str, out: Path, version: Path) -> str:

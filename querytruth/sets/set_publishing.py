@@ -50,7 +50,7 @@ from querytruth.sets.set_files import read_intact_digests
 _ROWS = 1 << 22  # per row group; larger ones write faster and take less room, but more memory to read
 _WITHOUT_STATISTICS = {"image_id", "evidence"}  # ranges of shuffled ids are useless and take most of the time
 _LEFT_OUT_IF_EMPTY = {"boxes", "query_aliases"}  # most sets have none
-_NOTHING_PUBLISHED = "then run the same command: nothing was published"
+_NOTHING_PUBLISHED = "then run the same command; nothing was published"
 _REPAIR = "run verify on the set, then restore the file or build the set again"
 _OWN_NAMES = (".lock", ".publish", "latest")  # what is written beside the versions
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -116,7 +116,7 @@ def publish_set(
             try:
                 _point_to_newest(folder)
             except OSError as error:  # the version is whole; the next build writes the file
-                log(f"{published.path} is published; {folder / 'latest'} cannot be written ({error.strerror})")
+                log(f"{published.path} is published, but {folder / 'latest'} cannot be written ({error.strerror})")
     return replace(published, tables=Tables.from_arrow_tables(arrow)) if published.is_new else published
 
 
@@ -130,7 +130,7 @@ def install_version(copy: Path, folder: Path, log: Callable[[str], None] = lambd
         if target.exists():
             here, there = target / "manifest.json", make_private(read_manifest(copy))
             if not here.is_file() or make_private(read_manifest(target)) != there:
-                raise UserError("fetch", target, "is another version of this number", "give another folder to --to")
+                raise UserError("fetch", target, "already exists with other content", "give --to another folder")
             return PublishedVersion(target, int(copy.name[1:]), is_new=False)
         _install_logs(copy.parent, folder)
         staging = make_staging_folder(folder / ".publish")
@@ -162,7 +162,7 @@ def _install_logs(source: Path, folder: Path) -> None:
         fetched, place = read_regular(source / name), contained_path(folder, name, "fetch")
         present = read_regular(place) if place.exists() else b""
         if not fetched.startswith(present) and not present.startswith(fetched):
-            raise UserError("fetch", place, "has other decisions than the set's", "give another folder to --to")
+            raise UserError("fetch", place, "has other decisions than the set", "give --to another folder")
         if len(fetched) > len(present):
             write_atomically(place, fetched)
             sync_folder(folder)
@@ -207,7 +207,7 @@ def _has_digest(folder: Path, version: int, digest: str) -> bool:
 def _check_set_folder(folder: Path) -> None:
     if not _NAME.fullmatch(folder.name):
         next_step = "use lower-case letters, digits, '.', '_' and '-'"
-        raise UserError("publish", folder.name, "is no name for a set", next_step)
+        raise UserError("publish", folder.name, "is not a valid set name", next_step)
     refuse_fetched_copy(folder, "publish")
     for name in _OWN_NAMES:
         contained_path(folder, name, "publish")
@@ -248,7 +248,7 @@ def _link_images(staging: Path, source: Path, names: list[str]) -> ListedFile:
         link_or_copy(file, target)
         sha256, size = file_sha256(target)
         if intact is not None and sha256 not in intact.get(name, ()):
-            raise UserError("publish", file, "is damaged: its checksum differs; nothing was published", _REPAIR)
+            raise UserError("publish", file, "is damaged: its checksum does not match; nothing was published", _REPAIR)
         rows.append({"path": name, "bytes": size, "sha256": sha256})
     (staging / "images").mkdir(exist_ok=True)
     schema = pa.schema([("path", pa.string()), ("bytes", pa.int64()), ("sha256", pa.string())])
@@ -275,7 +275,7 @@ def _lock(folder: Path, log: Callable[[str], None]) -> Iterator[None]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                log(f"another build is publishing {folder.name}: waiting for it")
+                log(f"waiting for another build that is publishing {folder.name}")
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield  # closing the file releases the lock, and so does the end of the process
 
@@ -299,5 +299,5 @@ def _translate_lock_errors(folder: Path) -> Iterator[None]:
     except BlockingIOError:
         raise
     except OSError as error:
-        next_step = "name a folder on another disk as out, or mount this one with locks"
+        next_step = "set out to a folder on another disk, or mount this one with locks"
         raise UserError("publish", folder, f"cannot be locked ({error.strerror})", next_step) from None

@@ -175,14 +175,14 @@ def hide_addresses(tables: Tables) -> Tables:
 def refuse_private(tables: Tables, stage: str, item: object) -> None:
     """Raise UserError for tables, which nothing can change any more, that name folders of this machine or reviewers by
     their addresses."""
-    next_step = "give --no-private (private=False) where readers may know that"
+    next_step = "give --no-private (private=False) if readers may know that"
     names = tables.images[["path", "file_name"]].stack().astype("str")
     if number := int(names.str.startswith("/").sum()):
         next_step = f"build the set with `render`, or {next_step}"
-        raise UserError(stage, item, f"names {number:,} images by folders of this machine", next_step)
+        raise UserError(stage, item, f"contains paths on this machine for {number:,} images", next_step)
     evidence = tables.qrels["evidence"].dropna().unique()
     if number := sum(find_private_kind(str(one), {"email"}) is not None for one in evidence):
-        raise UserError(stage, item, f"has e-mail addresses in {number:,} texts of evidence", next_step)
+        raise UserError(stage, item, f"contains e-mail addresses in {number:,} evidence texts", next_step)
 
 
 def _hide(column: pd.Series, kinds: Collection[str]) -> pd.Series:

@@ -45,15 +45,15 @@ class VersionDifference:
     def comparability(self) -> str:
         """Return a sentence on whether figures on the two versions are comparable."""
         if self.is_empty:
-            return "the versions say the same: figures are comparable"
+            return "the versions have the same content: figures are comparable"
         if self.images_added or self.images_removed:
             return "the galleries differ: figures are not comparable"
         if self.queries_added or self.queries_removed:
-            return "the queries differ: compare figures only on the queries that both have"
+            return "the queries differ: compare figures only on queries that both versions have"
         if self.judgments_added or self.judgments_removed or self.judgments_changed:
-            return "judgments differ: score every system on both versions before comparing"
+            return "judgments differ: score every system on both versions before comparing figures"
         if any("text" in row for row in self.queries_changed):
-            return "query texts differ: run every system again before comparing"
+            return "query texts differ: run every system again before comparing figures"
         return "only provenance differs: figures are comparable"
 
 
@@ -194,7 +194,7 @@ def find_losses(before: Tables, after: Tables) -> VersionLosses:
         file_name = file_names.get(image_id)
         keys = [item["id"], item["source_id"], file_name, image_id, *_labels(item)]
         is_image_gone = image_id in file_names and image_id not in kept_images
-        default = _UNEXPLAINED[kind] if is_image_gone else "not made again"
+        default = _UNEXPLAINED[kind] if is_image_gone else "not generated again"
         reasons[next((known_reasons[key] for key in keys if key in known_reasons), default)] += 1
         places.update(_place(item.get("topic"), file_name))
     ranked = sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))[:_SHOWN]

@@ -41,9 +41,9 @@ def test_scores_that_are_no_numbers_are_none(tmp_path: Path) -> None:
 
 def test_ids_of_another_kind_and_ids_of_several_images_are_refused(tmp_path: Path) -> None:
     write_photos(tmp_path, ["a.jpg", "one/b.jpg", "two/b.jpg"])
-    with pytest.raises(UserError, match="could be several images"):
+    with pytest.raises(UserError, match="matches several images"):
         match(tmp_path, ["b.jpg"])
     for form in ("sha1", "source_url", "image:{image_id}"):
-        with pytest.raises(UserError, match="answers with no image"):
+        with pytest.raises(UserError, match="returned no image"):
             match(tmp_path, ["a.jpg"], form)
     assert match(tmp_path, []) == []

@@ -40,12 +40,12 @@ def test_the_deepest_cut_decides_how_many_results_are_asked_for(tmp_path: Path) 
 
 MISTAKES: list[tuple[list[dict[str, Any]], dict[str, Any], str]] = [
     ([{"query": "a", "mst": "p01.jpg"}], {}, "case 1 (check): key 'mst' is unknown. Next: did you mean 'must'?"),
-    ([{"query": "a", "must": "p1.jpg"}], {}, "case 1 (a) (check): names 'p1.jpg', image missing in"),
+    ([{"query": "a", "must": "p1.jpg"}], {}, "case 1 (a) (check): refers to 'p1.jpg', image missing in"),
     ([{"query": "a", "must": "p1.jpg"}], {}, "did you mean 'p01.jpg'?"),
-    ([{"query": "a", "must": "*.png"}], {}, "names '*.png', image missing in"),
+    ([{"query": "a", "must": "*.png"}], {}, "refers to '*.png', image missing in"),
     ([{"query": "A  b", "must": "p01.jpg"}, {"query": "a b", "must": "p02.jpg"}], {}, "cases 1 and 2 (check): have"),
-    ([{"query": "a"}], {}, "a case needs must, any or must_not, or nothing: true in their place"),
-    ([{"query": "a", "nothing": True, "must": "p01.jpg"}], {}, "nothing: true in their place"),
+    ([{"query": "a"}], {}, "a case needs must, any or must_not, or nothing: true instead"),
+    ([{"query": "a", "nothing": True, "must": "p01.jpg"}], {}, "nothing: true instead"),
     ([{"query": "a", "must": "p01.jpg", "score": 0.3}], {}, "score needs nothing: true"),
     ([{"query": "a", "must": "p01.jpg", "must_not": "./p01.jpg"}], {}, "expects and forbids p01.jpg"),
     ([{"query": "a", "must": "p01.jpg", "within": 0}], {}, "key 'within'"),

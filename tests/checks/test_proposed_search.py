@@ -68,6 +68,6 @@ def test_a_request_that_ignores_the_query_is_passed_over() -> None:
 def test_an_address_without_a_search_is_one_line() -> None:
     with (
         loopback(lambda _: CannedResponse("<html>", 200)) as server,
-        pytest.raises(UserError, match="gave no answer that can be used"),
+        pytest.raises(UserError, match="returned no usable answer"),
     ):
         propose_search(server.url, "red", NAMES)

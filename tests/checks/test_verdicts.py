@@ -33,8 +33,8 @@ def judge(names: str, before: dict[str, int] | None = None, failure: str = "", *
         ("abcx", {"must_not": ["x"]}, "pass", "x: rank 4"),
         ("abc", {"must_not": ["x"]}, "pass", "as expected"),
         ("", {"nothing": True}, "pass", "as expected"),
-        ("ab", {"nothing": True}, "fail", "no result expected, 2 found, the first is a"),
-        ("ab", {"nothing": True, "score": 0.95}, "fail", "no result expected, 1 found, the first is a (above 0.95)"),
+        ("ab", {"nothing": True}, "fail", "no result expected, 2 found; the first is a"),
+        ("ab", {"nothing": True, "score": 0.95}, "fail", "no result expected, 1 found; the first is a (above 0.95)"),
         ("ab", {"nothing": True, "score": 1.0}, "pass", "as expected"),
         ("abcd", {"must": "d", "known_failure": "text"}, "known failure",
          "d: rank 4; d must be within 3; known failure: text"),
@@ -61,7 +61,7 @@ def test_a_query_without_an_answer_fails_whatever_was_expected(keys: dict[str, A
 def test_a_result_without_a_score_is_not_taken_to_be_below_a_score() -> None:
     case = GoldenCase(query="a unicorn", nothing=True, score=0.3)
     found = judge_case(case, 3, SystemAnswer((SearchHit("a", 0.1), SearchHit("b", None))), {})
-    assert found.status == "fail" and str(found) == "the results have no score"
+    assert found.status == "fail" and str(found) == "the results have no scores"
 
 
 def test_ranks_stand_beside_those_of_the_lock_file() -> None:
@@ -88,12 +88,12 @@ def test_floors_are_means_over_the_cases_that_expect_an_image() -> None:
     ]
     found = {one.query: str(one) for one in check_floors({"hit@3": 0.5, "r@3": 0.9, "rr@10": 0.5}, cases)}
     assert found == {
-        "floor of hit@3": "0.667 over 3 cases, floor 0.5",
-        "floor of r@3": "0.500 over 3 cases, floor 0.9",
-        "floor of rr@10": "0.750 over 3 cases, floor 0.5",
+        "minimum hit@3": "0.667 over 3 cases, minimum 0.5",
+        "minimum r@3": "0.500 over 3 cases, minimum 0.9",
+        "minimum rr@10": "0.750 over 3 cases, minimum 0.5",
     }
     assert [one.status for one in check_floors({"hit@3": 0.5, "r@3": 0.9}, cases)] == ["pass", "fail"]
-    assert math.isclose(float(found["floor of rr@10"][:5]), (1 + 1 / 4 + 1) / 3, abs_tol=1e-3)
+    assert math.isclose(float(found["minimum rr@10"][:5]), (1 + 1 / 4 + 1) / 3, abs_tol=1e-3)
 
 
 def test_a_fixed_failure_fails_only_a_strict_check() -> None:
@@ -106,4 +106,4 @@ def test_a_fixed_failure_fails_only_a_strict_check() -> None:
 def test_the_queries_of_a_gate_are_those_that_plan_size_counts() -> None:
     assert plan_for_discordance(0.2, 0.05).queries == GATE_QUERIES
     outside, plan = list_notes([judge("aXY", must="a")])
-    assert outside.startswith("2 of 3 results are no image of the folder (such as 'X')") and "627" in plan
+    assert outside.startswith("2 of 3 results are not images of the folder (such as 'X')") and "627" in plan

@@ -124,9 +124,9 @@ def test_evaluate_shows_the_corrected_figures_of_the_audited_results_alone(run: 
     shown = run(*evaluated)[0]
     assert "Corrected by audits" in shown
     assert "audit, 16 pairs answered: 20.0% (20.0% to 20.0%) of the relevant pairs are missing" in shown
-    assert "0.0% (0.0% to 0.0%) of the set's relevant pairs are wrong" in shown
+    assert "0.0% (0.0% to 0.0%) of the relevant pairs of the set are wrong" in shown
     other = small.with_name("other.trec")
     other.write_text("\n".join(f"{query} Q0 {image_id_of('cat')} 0 1 x" for query in TRUTH) + "\n")
     wrong = [other if word == small else word for word in evaluated]
     assert "no audit report of this version covers these results" in run(*wrong, code=1)[1]
-    assert "is of a SET, text to image" in run(*evaluated, "--direction", "image_to_text", code=2)[1]
+    assert "needs a SET and text-to-image" in run(*evaluated, "--direction", "image_to_text", code=2)[1]

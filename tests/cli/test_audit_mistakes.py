@@ -83,4 +83,4 @@ def test_a_run_goes_by_the_name_that_evaluate_printed(run: Run, tmp_path: Path) 
     planned = json.loads(run("audit", "plan", "small", "--run", "random", "--depth", 4, "--json", "--out", "sets")[0])
     assert planned["systems"] == ["random"]
     error = run("audit", "plan", "small", "--run", "randon", "--depth", 4, "--out", "sets", code=1)[1]
-    assert "is no file, and no result of this version" in error and "random" in error
+    assert "is neither a file nor a result of this version" in error and "random" in error

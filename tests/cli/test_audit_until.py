@@ -390,4 +390,4 @@ def test_a_judge_in_process_sees_the_images_of_an_audit(run: Run, tmp_path: Path
         assert client.post("/api/audit/decide", sent).status_code == 200
     card = json.loads(run("judge", "check", "small", *judge, "--json", *out)[0])
     assert card["form"] == "pair" and card["reliability"] is None
-    assert "fewer than 30 answers" in run("judge", "check", "small", *judge, *out)[0]
+    assert "too few or identical answers" in run("judge", "check", "small", *judge, *out)[0]

@@ -142,7 +142,7 @@ def test_a_service_that_is_down_slow_or_odd_is_one_line_and_no_case_passes(
             assert err.count("error") == 1 and list((tmp_path / "check").iterdir()) == []
         search.odd = {}
         search.lists = {one["query"]: ["img-77", "img-78"] for one in cases}
-        assert "answers with no image of" in run("check", "golden.yaml", code=1)[1]
+        assert "returned no image of" in run("check", "golden.yaml", code=1)[1]
     assert "answered none" in run("check", "golden.yaml", code=1)[1], "nobody is there any more"
 
 
@@ -166,8 +166,8 @@ def test_ids_of_a_service_are_matched_with_the_files_of_the_folder(run: Run, tmp
             search.lists["a"] = [answered]
             assert check(run)["cases"][0]["ranks"][0]["rank"] == 1, form
     for form, answered, line in (
-        ("{stem}", "p00", "mine: p00 (check): could be several images (p00.jpg or sub/p00.jpg)"),
-        ("image_id", "/index/photo-p01.webp", "answers with no image of"),
+        ("{stem}", "p00", "mine: p00 (check): matches several images (p00.jpg or sub/p00.jpg)"),
+        ("image_id", "/index/photo-p01.webp", "returned no image of"),
         ("file_name", "photo:p01", 'Next: write ids: "photo:{file_stem}" into its file'),
     ):
         with serve(tmp_path, ids=form) as search:
@@ -185,7 +185,7 @@ def test_a_run_stands_in_the_place_of_a_service(run: Run, tmp_path: Path) -> Non
     assert found["cases"][0]["ranks"][0]["rank"] == 2, "a result that is none of the folder's keeps its rank"
     assert found["cases"][2]["problems"] == ["no answer: not in the run"]
     (tmp_path / "new.trec").write_text("7 0 p00.jpg 1 9 x\n")
-    assert "has no key query of the cases (its keys: '7')" in run("check", "golden.yaml", code=1)[1]
+    assert "has none of the queries of the cases (it has '7')" in run("check", "golden.yaml", code=1)[1]
     (tmp_path / "new.jsonl").write_text('{"query_id": "red umbrella", "results": ["p00.jpg"]}\n')
     assert check(run, "--run", "new.jsonl", code=1)["cases"][0]["status"] == "pass"
 
@@ -244,7 +244,7 @@ def test_init_asks_and_writes_the_cases_that_were_chosen(tmp_path: Path, search:
         more = [*words, "--queries", tmp_path / "queries.txt", "--out", "more.yaml"]
         assert invoke(*more, typed="1\n2\n").exit_code == 0
         assert [one.query for one in qt.check("more.yaml").cases] == ["dog", "海滩"]
-        assert "would hold no case" in str(invoke(*words, "--out", "none.yaml", typed="").exception)
+        assert "would contain no cases" in str(invoke(*words, "--out", "none.yaml", typed="").exception)
 
 
 def test_a_golden_file_grows_up_to_a_set(run: Run, search: Search, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_init_plan_build_show_export(run: Run, tmp_path: Path, make_world: Calla
 @pytest.mark.parametrize(
     ("words", "code", "line"),
     [
-        (["show", "nothing"], 1, "no published version there"),
+        (["show", "nothing"], 1, "has no published version"),
         (["build", "precision", "gone.yaml"], 1, "querytruth init"),
         (["export", "nothing", "trek", "out"], 1, "did you mean 'trec'?"),
         (["init", "precison"], 1, "did you mean 'precision'?"),

@@ -20,7 +20,7 @@ def test_the_demo_builds_seven_sets_with_their_pages_and_says_what_is_true_of_th
     assert told.count("verified: intact") == 7
     assert "Traceback" not in done.stderr and "Warning" not in done.stderr
     assert "452 of 452 queries have just the images that their caption fits" in told
-    truth = re.search(r"in truth (\d+) of (\d+) judgments show what their query names", told)
+    truth = re.search(r"in fact (\d+) of (\d+) judgments show what their query names", told)
     assert truth and truth[1] == truth[2] == "396"
     certified = re.search(
         r"certificate of sample-queries: 95% sure: at least ([\d.]+)%.*: the certificate holds",

@@ -149,7 +149,7 @@ def test_a_matrix_both_ways_and_the_mean_of_the_two(run: Run, tmp_path: Path) ->
     assert [result["direction"] for result in told["results"]] == ["text_to_image", "image_to_text"]
     assert told["mean_of_directions"] == {"m": {"hit@1": 1}}
     out, _ = run(*words, "--direction", "both", "--no-page", "--metrics", "hit@1")
-    assert "texts find images" in out and "images find texts" in out and "both ways" in out
+    assert "text to image" in out and "image to text" in out and "both ways" in out
 
 
 def test_a_run_of_distances_is_refused_with_the_option_that_reads_it(run: Run, tmp_path: Path) -> None:
@@ -197,12 +197,12 @@ def test_two_runs_are_compared_on_the_same_queries(run: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["evaluate", "small"], "name one: model"),
-        (["evaluate", "small", "--qrels", "t.qrels", "--baseline", "oracle"], "name a set, or give qrels"),
-        (["evaluate", "--baseline", "oracle"], "name a set, or give qrels"),
+        (["evaluate", "small"], "give exactly one of model"),
+        (["evaluate", "small", "--qrels", "t.qrels", "--baseline", "oracle"], "give either a set or qrels"),
+        (["evaluate", "--baseline", "oracle"], "give either a set or qrels"),
         (["evaluate", "small", "--similarities", "m.npy"], "give all three"),
         (["evaluate", "small", "--baseline", "oracle", "--direction", "up"], "is 'up'"),
-        (["evaluate", "small", "--run", "a.trec", "--direction", "both"], "a run answers one way"),
+        (["evaluate", "small", "--run", "a.trec", "--direction", "both"], "a run has one direction"),
         (["compare", "small", "a.trec"], "give two or more runs"),
     ],
 )
@@ -215,15 +215,15 @@ def test_a_wrong_call_ends_with_2(run: Run, words: list[str], says: str) -> None
     ("words", "says", "code"),
     [
         (["--run", "nan.trec"], "q1 (read run): has the score nan", 1),
-        (["--run", "strange.trec"], "q99 (read run): is a query that the qrels do not know", 1),
-        (["--run", "twice.trec"], "q1 (read run): image right1 came back twice", 1),
+        (["--run", "strange.trec"], "q99 (read run): is a query that is not in the qrels", 1),
+        (["--run", "twice.trec"], "q1 (read run): image right1 is returned twice", 1),
         (["--run", "none.trec"], "none.trec", 1),
         (["--run", "run.xml"], "run.xml line 1 (read run file): has 1 fields", 1),
         (["--run", "good.trec", "--metrics", "ndgc@10"], "did you mean 'ndcg'?", 2),
         (["--run", "good.trec", "--metrics", "recall@10"], "has two meanings", 2),
         (["--baseline", "oracle", "--k", "5", "--metrics", "ndcg@10"], "is less than 10", 1),
         (["--model", "nowhere"], "needs images and texts", 1),
-        (["--model", "nowhere", "--index", "lsh"], "not one of its values", 2),
+        (["--model", "nowhere", "--index", "lsh"], "not one of its choices", 2),
     ],
 )
 def test_what_cannot_be_is_one_line(run: Run, tmp_path: Path, words: list[str], says: str, code: int) -> None:

@@ -155,7 +155,7 @@ def test_strange_results_keep_their_ranks_and_strange_queries_are_left_out(run: 
     assert result["counts"]["unknown_results"] == 1
     other = write_run(tmp_path / "other.trec", *rows, ("q_of_another_set", image_id_of("dog"), 1.0))
     _, err = run("evaluate", "small", "--out", "sets", "--run", other, code=1)
-    assert "q_of_another_set" in err and "the set does not know" in err
+    assert "q_of_another_set" in err and "is not in the set" in err
     assert evaluate(run, "small", "--run", other, "--max-unknown", "0.5")["counts"]["unknown_queries"] == 1
 
 
@@ -163,7 +163,7 @@ def test_bare_judgments_know_every_query_of_a_run(run: Run, tmp_path: Path) -> N
     (tmp_path / "t.qrels").write_text("q1 0 a 1\n")
     mine = write_run(tmp_path / "mine.trec", ("q1", "a", 1.0), ("q2", "a", 1.0))
     _, err = run("evaluate", "--qrels", "t.qrels", "--run", mine, code=1)
-    assert "q2 (read run): is a query that the qrels do not know" in err
+    assert "q2 (read run): is a query that is not in the qrels" in err
     run("evaluate", "--qrels", "t.qrels", "--run", mine, "--max-unknown", "1", code=2)
 
 
@@ -213,7 +213,7 @@ def test_a_csv_names_images_as_the_search_does(run: Run, tmp_path: Path, form: s
     (tmp_path / "mine.csv").write_text("\n".join(["query,file_name,rank", *rows]) + "\n")
     if pattern is not None:
         _, err = run("evaluate", "small", "--run", "mine.csv", "--out", "sets", code=1)
-        assert f"Next: say what the ids are made of: --ids '{pattern}'" in err
+        assert f"Next: describe the ids with --ids '{pattern}'" in err
     result = evaluate(run, "small", "--run", "mine.csv", *(("--ids", pattern) if pattern else ()))
     assert figure(result, "hit@1") == 1
 
@@ -230,7 +230,7 @@ def test_a_run_that_lists_the_worst_first_is_named(run: Run, tmp_path: Path) -> 
     (tmp_path / "mine.trec").write_text("".join(lines))
     words = ("evaluate", "--qrels", "judged.qrels", "--run", "mine.trec", "--metrics", "rr@100", "--no-page")
     _, err = run(*words, code=1)
-    assert "the worst stands first, at rank 1" in err and "--scores likeness to order by the scores" in err
+    assert "rank 1 were the worst" in err and "--scores likeness to order by the scores" in err
     right = json.loads(run(*words, "--scores", "likeness", "--json")[0])["results"][0]
     assert figure(right, "rr@100") == 1
     kept = json.loads(run(*words, "--scores", "distance", "--json")[0])["results"][0]
@@ -255,4 +255,4 @@ def test_runs_are_named_as_evaluate_prints_them_and_all_of_them_are_compared_by_
     gate = ("gate", "small", "--candidate", "new", "--baseline", "old", "--metric", "hit@1", "--margin", "0.9")
     assert "new against old" in run(*gate, "--out", "sets", "--undecided", "pass")[0]
     wrong = run("compare", "small", "nwe", "old", "--out", "sets", code=1)[1]
-    assert "is no file, and no result of this version. Next: did you mean 'new'?" in wrong
+    assert "is neither a file nor a result of this version. Next: did you mean 'new'?" in wrong

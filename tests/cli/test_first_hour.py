@@ -49,10 +49,10 @@ def test_without_options_the_starter_is_that_of_the_article(run: Run, tmp_path: 
     ("options", "named"),
     [
         (["recall", "--endpoint", "http://host/v1"], "give --model"),
-        (["recall", "--endpoint", "host:8000", "--model", "m"], "is no http address"),
-        (["recall", "--language", "fr"], "is no language of captions"),
+        (["recall", "--endpoint", "host:8000", "--model", "m"], "is not an http address"),
+        (["recall", "--language", "fr"], "is not a caption language"),
         (["recall", "--key-env", "KEY"], "give --endpoint"),
-        (["gallery", "--model", "m"], "--model (init): is not of gallery definitions"),
+        (["gallery", "--model", "m"], "--model (init): has no effect on gallery definitions"),
     ],
 )
 def test_options_that_do_not_go_together_are_one_line(run: Run, options: list[str], named: str) -> None:
@@ -188,4 +188,4 @@ def test_a_set_of_keys_alone_is_named_after_its_file(run: Run, tmp_path: Path) -
     out, _ = run("build", "precision", *(part for key in keys for part in ("--set", key)))
     assert "facts/v1" in out
     _, told = run("build", "precision", code=2)
-    assert "Next: give it, or --set annotations=…" in told
+    assert "Next: add it to the definition, or give --set annotations=…" in told

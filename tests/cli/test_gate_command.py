@@ -68,16 +68,16 @@ def test_slices_of_a_set_are_gated_besides_all_queries(run: Run, tmp_path: Path)
     assert [(one["slice"], one["queries"]) for one in found["checks"]] == [("", 4), ("language=en", 3)]
     assert found["labels"] == 2
     assert "2 labels: that a search fails for up to 100% of labels is not ruled out" in run(*gated, code=3)[0]
-    assert "has no judged query" in run(*gated, "--slice", "language=de", code=1)[1]
+    assert "has no judged queries" in run(*gated, "--slice", "language=de", code=1)[1]
     assert "is no slice of this set" in run(*gated, "--slice", "colour=red", code=1)[1]
     assert "has no measured latency" in run(*gated, "--max-latency", "p95=200", code=1)[1]
 
 
 def test_what_cannot_be_gated_is_refused_in_one_line(run: Run, judged: Path) -> None:
     assert "not between 0 and 1" in run(*arguments("same")[:-1], "0", code=2)[1]
-    assert "do not fit together" in run(*arguments("same", "--margin", 0.1), code=2)[1]
-    assert "is no budget" in run(*arguments("same", "--max-latency", "p97=1"), code=2)[1]
-    assert "is no aspect=value" in run(*arguments("same", "--slice", "zh"), code=2)[1]
+    assert "do not match" in run(*arguments("same", "--margin", 0.1), code=2)[1]
+    assert "is not a latency budget" in run(*arguments("same", "--max-latency", "p97=1"), code=2)[1]
+    assert "is not aspect=value" in run(*arguments("same", "--slice", "zh"), code=2)[1]
 
 
 def test_the_same_from_python(judged: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from builders.recall.definition import RecallDefinition
 from flows.definition_loader import load_definition
 
-QUESTIONS = ("The images' folder", "The endpoint's address", "The model that writes the captions", "zh or en")
+QUESTIONS = ("Folder of the images", "Address of the endpoint", "Model that writes the captions", "zh or en")
 
 
 class Typist:
@@ -94,8 +94,9 @@ def test_what_an_option_gives_is_not_asked(tmp_path: Path) -> None:
 def test_a_wrong_answer_is_one_line_and_writes_nothing(tmp_path: Path) -> None:
     typist = answer(tmp_path, ["photos", "localhost:11434", "m", "zh"])
     assert typist.leave() == 1
-    assert "localhost:11434 (init): is no http address. Next: give one like http://localhost:11434/v1" in " ".join(
-        typist.screen.split()
+    assert (
+        "localhost:11434 (init): is not an http address. Next: give an address such as http://localhost:11434/v1"
+        in " ".join(typist.screen.split())
     )
     assert "Traceback" not in typist.screen and not (tmp_path / "recall.yaml").exists()
 

@@ -153,7 +153,7 @@ def test_an_answer_after_429_and_a_broken_connection(run: Run, service: Service)
 
 def test_what_cannot_be_evaluated_is_one_line(run: Run, service: Service) -> None:
     assert "4 of 4 queries have no recorded answer" in evaluate(run, "--offline", code=1)
-    assert "cannot ask again offline" in evaluate(run, "--offline", "--refresh", code=1)
+    assert "cannot send queries again offline" in evaluate(run, "--offline", "--refresh", code=1)
     service.server.close()
     assert "answered none of 4 queries (connection_failed" in evaluate(run, code=1)
 
@@ -243,7 +243,7 @@ def test_images_find_texts(run: Run, tmp_path: Path, form: dict[str, Any]) -> No
     service.server.close()
     assert json.loads(run(*command, "--offline")[0])["results"] == [found], "recorded by the digest of each image"
     _, told = run(*EVALUATE, code=1)
-    assert "mine (evaluate): is a search by images. Next: choose the direction image_to_text" in told
+    assert "mine (evaluate): searches by images. Next: choose the direction image_to_text" in told
 
 
 def test_one_image_is_tried(run: Run, tmp_path: Path) -> None:

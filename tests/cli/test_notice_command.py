@@ -56,7 +56,7 @@ def test_a_lost_month_and_a_month_that_nobody_asks_about_are_found_and_shown(run
     publish_album(tmp_path).to_csv("run.csv", index=False)
     out = run("notice", "album", "--run", "run.csv", "--draws", 20, "--out", "sets")[0]
     assert "would notice" in out and "month: 2024-03: 100% relevant but not found, others 0%" in out
-    assert "nobody asks about 30 images (25.0% of the gallery)" in out and "month 2024-04: 30 images" in out
+    assert "no query covers 30 images (25.0% of the gallery)" in out and "month 2024-04: 30 images" in out
     found = json.loads(Path("sets/album/notice/v1/notice.json").read_bytes())
     assert found["kinds"] == len(found["damages"]) and found["line"] in out and found["typing"] == []
     assert len(found["uncovered"]) == 30
@@ -122,7 +122,7 @@ def test_words_of_results_in_both_languages() -> None:
 def test_evaluate_asks_again_in_other_typing(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
     words = ("evaluate", "small", "--out", "sets", "--perturb", "--no-store")
-    assert "the same questions in other typing" in run(*words, "--baseline", "lexical")[0]
+    assert "the same queries in other spellings" in run(*words, "--baseline", "lexical")[0]
     shown = json.loads(run(*words, "--baseline", "lexical", "--json")[0])
     assert {row["kind"] for row in shown["typing"][0]} > {"upper case", "doubled blanks"}
     run_file = pd.DataFrame({"q": ["q"], "0": 0, "i": ["i"], "r": 1, "s": 1, "n": "x"})

@@ -60,13 +60,13 @@ def test_a_set_against_itself_and_captions(run: Run, tmp_path: Path, album: Path
     next(album.glob("images/*/*.jpg")).unlink()
     out, _ = run("overlap", "small", "--out", "sets", "--against", "small")
     assert "3 of 4 images of the set were compared" in out
-    assert "without a hash, so that no edited copy is found: 1 whose file in the set could not be read" in out
+    assert "without a hash, so edited copies are not found: 1 whose file in the set could not be read" in out
     Path("captions.csv").write_text("id,caption\n1,A DOG wet\n2,a bird\n", "utf-8")
     out, _ = run("overlap", "small", "--out", "sets", "--against", "captions.csv", "--page-language", "zh")
     page = Path("sets/small/overlap/v1/pairs.html").read_text("utf-8")
     assert "1 / 4 条泄漏的查询" in page and "a dog, wet" in page and "row 1" in page
-    assert "1 of 4 queries are leaked (0 share an image, 1 the text)" in out and "not searched for" in out
-    for name, wrong in (("notes.md", "is not a folder, a set, a table"), ("notes.txt", "holds no image")):
+    assert "1 of 4 queries are leaked (0 share an image, 1 the text)" in out and "not checked" in out
+    for name, wrong in (("notes.md", "is not a folder, a set, a table"), ("notes.txt", "contains no readable image")):
         Path(name).write_text("x")
         assert wrong in run("overlap", "small", "--out", "sets", "--against", name, code=1)[1]
 

@@ -29,8 +29,8 @@ def test_an_answer_does_not_wait_for_the_client_to_acknowledge_its_head() -> Non
 @pytest.mark.parametrize(
     ("host", "reason"),
     [
-        ("0.0.0.0", "is every address"),
-        ("::", "is every address"),
+        ("0.0.0.0", "means every address"),
+        ("::", "means every address"),
         ("no such host", "cannot be resolved"),
         ("192.0.2.1", "cannot be opened"),
     ],

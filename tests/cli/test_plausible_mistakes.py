@@ -114,7 +114,7 @@ MISTAKES = [
             "nowhere": "photoes",
             "bare": "bare",
             "web": "https://example.org/photos",
-            "password": "holds a user or password",
+            "password": "contains a user name or password",
             "image": "one.jpg",
             "slash": "name",
             "recall": "recall",
@@ -303,12 +303,12 @@ def test_a_definition_of_images_that_are_not_there_yet_says_so(
             ["search", "small", "dog", "--trial", "--system", "s.yaml", "--page-language", "zh"],
             "is not of search --trial",
         ),
-        (["search", "small", "dog", "--trial", "--model", "clip"], "asks a search service"),
+        (["search", "small", "dog", "--trial", "--model", "clip"], "needs a search service"),
         (["objects", "g.yaml", "--health", "--offline"], "--offline (command line): is not of objects --health"),
         (["topics", "g.yaml", "--beside", "h.yaml"], "--beside (command line): is not of topics without --health"),
         (
             ["review", "export-csv", "small", "--audit", "a", "--judgments", "5", "--out", "sets"],
-            "is not of the sample",
+            "has no effect on the sample",
         ),
     ],
 )

@@ -68,7 +68,7 @@ def test_a_query_is_shown_with_its_images_whatever_its_text_holds(small: StoredS
     stored = publish_small_set(small.path.parents[2], hostile, name="hostile")
     page = qt.load(stored).show("<script>alert(1)</script>")._repr_html_() + qt.load(stored)._repr_html_()
     assert "<script" not in page and "&lt;script&gt;" in page
-    with pytest.raises(qt.UserError, match="is no query of small/v1"):
+    with pytest.raises(qt.UserError, match="is not a query of small/v1"):
         qt.load(small).show("a unicorn")
 
 
@@ -129,11 +129,11 @@ def test_a_stored_result_lies_beside_the_set_and_another_table_does_not_replace_
         ({"baseline": "oracle", "direction": "sideways"}, "must be 'text_to_image'"),
         ({"baseline": "oracel"}, "did you mean 'oracle'"),
         ({"run": pd.DataFrame({"query_id": ["a"], "score": [1.0]})}, "has no column image_id"),
-        ({"run": {}}, "holds no rows"),
+        ({"run": {}}, "contains no rows"),
         ({"search": lambda text, k: [1, 2]}, "returned 1"),
-        ({"search": lambda text, k: ["a"], "direction": "image_to_text"}, "is a search by texts"),
+        ({"search": lambda text, k: ["a"], "direction": "image_to_text"}, "searches by texts"),
         ({"vectors": (np.zeros((3, 2)), np.zeros((4, 2)))}, r"the shape \(3, 2\), for 4 queries"),
-        ({"vectors": (np.zeros((4, 2)), np.zeros((4, 3)))}, "have 2 dimensions, those of the images 3"),
+        ({"vectors": (np.zeros((4, 2)), np.zeros((4, 3)))}, "have 2 dimensions, but the vectors of the images have 3"),
         ({"vectors": (np.zeros((4, 2)),)}, "are 1 arrays"),
         ({"vectors": (np.zeros((4, 2)), np.full((4, 2), np.nan))}, "is not finite"),
     ],
@@ -182,7 +182,7 @@ def test_typed_definitions_dicts_and_files_build_the_same_version(
     )
     assert not qt.build("album.yaml").is_new
     assert qt.plan(typed)["images"] == 4
-    assert qt.load(first).diff(again).comparability == "the versions say the same: figures are comparable"
+    assert qt.load(first).diff(again).comparability == "the versions have the same content: figures are comparable"
 
 
 @pytest.mark.parametrize(

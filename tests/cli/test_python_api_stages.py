@@ -29,7 +29,7 @@ def test_one_query_on_a_run(tmp_path: Path) -> None:
     (tmp_path / "run.trec").write_text(f"{right['query_id']} Q0 {right['image_id']} 1 1.0 x\n")
     found = qt.load(small.path).search(text, run=tmp_path / "run.trec", page=tmp_path / "search.html")
     assert [hit["grade"] for hit in found.hits] == [2] and (tmp_path / "search.html").is_file()
-    with pytest.raises(qt.UserError, match=r"is not one\. Next: name one: model, system or run"):
+    with pytest.raises(qt.UserError, match=r"is not one\. Next: give exactly one of model, system, run"):
         qt.load(small.path).search(text)
 
 
@@ -44,7 +44,7 @@ def test_a_table_names_images_as_it_is_told_and_a_folder_of_runs_is_not_one_syst
     (tmp_path / "runs").mkdir()
     for name in ("a", "b"):
         (tmp_path / "runs" / f"{name}.trec").write_text(f"{right['query_id']} Q0 {right['image_id']} 1 1.0 x\n")
-    with pytest.raises(qt.UserError, match="is 2 runs of a folder"):
+    with pytest.raises(qt.UserError, match="is a folder of 2 runs"):
         qt.evaluate(small.path, run=tmp_path / "runs")
     with pytest.raises(qt.UserError, match=r"1 runs .compare.: are not two or more"):
         qt.compare(small.path, tmp_path / "runs" / "a.trec")

@@ -76,7 +76,10 @@ def test_planned_built_judged_by_a_person_and_checked(run: Run, tmp_path: Path) 
 def test_what_cannot_be_is_one_line(run: Run, tmp_path: Path) -> None:
     assert run("init", "recall", "--images", "images").stdout.endswith("--plan\n")
     assert "is no chat model" in run("build", "recall", "album.yaml", "--set", "captions.model=qwn_vl", code=1).stderr
-    assert "is no prompt" in run("build", "recall", "album.yaml", "--set", "captions.prompt=zh/poem", code=1).stderr
+    assert (
+        "is not a known prompt"
+        in run("build", "recall", "album.yaml", "--set", "captions.prompt=zh/poem", code=1).stderr
+    )
     gallery = ["--set", "gallery=nowhere", "--set", "images=null", "--set", "render=null"]
     assert "no published version" in run("build", "recall", "album.yaml", *gallery, code=1).stderr
     (tmp_path / "captions.csv").write_text("file_name,caption\nother.png,a dog\n")

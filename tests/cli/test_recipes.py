@@ -157,7 +157,7 @@ def test_a_photo_that_changed_is_not_taken_for_the_one_of_the_set(
     (album / "photos").rename(album / "moved")
     (album / "datasets/.systems/sha1.txt").unlink()
     _, err = run("search", "--trial", "--system", f"{recipe[0]}.yaml", "album", "a wall that is painted red", code=1)
-    assert "give the folder that contains the photos: --images FOLDER" in err
+    assert "give the folder of the photos: --images FOLDER" in err
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 def test_a_table_keeps_no_names_so_a_reviewer_is_a_wrong_call(said: Said, tmp_path: Path) -> None:
     table = write_export(tmp_path, "topics", topic_table())
     code, told = said(table, "--reviewer", "lin")
-    assert code == 2 and "which keeps no names" in told and "--reviewer" in told
+    assert code == 2 and "it records no names" in told and "--reviewer" in told
 
 
 def test_a_table_that_lost_its_encoding_is_to_be_saved_again_for_the_page_has_no_option(
@@ -59,7 +59,7 @@ def test_a_file_that_names_no_set_is_one_line_too(said: Said, tmp_path: Path, te
     (tmp_path / "g.yml").write_text(text)
     code, told = said(tmp_path / "g.yml")
     assert code == 1 and "is a definition, not a set. Next: give a set's name" in told
-    assert "no published version there" in said(tmp_path / "missing.yaml")[1]
+    assert "has no published version" in said(tmp_path / "missing.yaml")[1]
 
 
 def test_a_gallery_goes_on_with_captions_or_with_what_was_said_of_images() -> None:

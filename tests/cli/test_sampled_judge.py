@@ -104,7 +104,7 @@ def test_an_audit_says_that_its_judge_was_sampled_and_how_often(run: Run, tmp_pa
         run("audit", "start", *words, "--judge-option", "name=eye", "--judge-samples", 5)
         asked = Counter(one.body for one in server.asked)
     assert len(asked) > 8 and set(asked.values()) == {5}, "each pair five times"
-    assert "judge eye (5 samples a pair)" in run("audit", "report", "small", *out)[0]
+    assert "judge eye (5 samples per pair)" in run("audit", "report", "small", *out)[0]
     assert json.loads(run("audit", "report", "small", "--json", *out)[0])["judge"]["samples"] == 5
     for language, sentence in (("en", "It was asked 5 times about each pair"), ("zh", "每一对问了 5 次")):
         run("audit", "report", "small", "--page-language", language, *out)

@@ -83,7 +83,7 @@ def test_all_strategies_are_compared_on_one_budget(tmp_path: Path) -> None:
             in run(tmp_path, "topics", "g.yaml", "--compare", "12", "--plan", code=2).stderr
         )
         assert len(server.asked) == 36
-    assert "concentration: named most" in table and "drift: length to people's" in table
+    assert "concentration: most frequent" in table and "drift: length relative to people's" in table
     assert [row["questions"] for row in found["strategies"]] == [12, 12, 12]
     assert Path(tmp_path, found["page"]).is_file() and "strategies.html" in table.replace("\n", "")
 
@@ -97,8 +97,7 @@ def test_runs_under_several_strategies_are_compared_and_each_stage_leaves_its_pa
             "objects: {embedder: char_ngrams, rounds: 3}\n"
         )
         assert (
-            "has no run of objects that ended. Next: run"
-            in run(tmp_path, "objects", "g.yaml", "--health", code=1).stderr
+            "has no finished run of objects. Next: run" in run(tmp_path, "objects", "g.yaml", "--health", code=1).stderr
         )
         run(tmp_path, "topics", "g.yaml")
         run(tmp_path, "objects", "g.yaml")
@@ -112,4 +111,4 @@ def test_runs_under_several_strategies_are_compared_and_each_stage_leaves_its_pa
     assert {row["strategy"]: row["is_current"] for row in rows} == {"self_instruct": False, "visual_elements": True}
     assert all(row["objects"] > 0 and 0 < row["new"] <= 1 and row["tokens_per_object"] > 0 for row in rows)
     table = run(tmp_path, "objects", "g.yaml", "--health").stdout
-    assert "self instruct" in table and "visual elements" in table and "tokens an object" in table
+    assert "self instruct" in table and "visual elements" in table and "tokens per object" in table

@@ -20,4 +20,4 @@ def test_a_stop_is_one_line_and_the_status_of_the_signal(number: signal.Signals,
     command = [sys.executable, "-c", STOP_ITSELF, str(int(number))]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert ended.returncode == status
-    assert ended.stderr.splitlines() == ["stopped; the same command goes on where it stopped"]
+    assert ended.stderr.splitlines() == ["stopped; run the same command again to continue"]

@@ -45,7 +45,7 @@ def test_a_plan_counts_what_would_be_trained_on_and_writes_nothing(definition: P
     planned = json.loads(invoke(*call, "--json", catch=False).stdout)
     assert planned["pictures"]["validation"] == planned["pictures"]["test"] == 8
     assert planned["pairs"] >= 8 * planned["steps_an_epoch"] > 0 and planned["epochs_at_most"] == 1
-    assert "pairs to train on" in " ".join(invoke(*call, catch=False).stdout.split())
+    assert "training pairs" in " ".join(invoke(*call, catch=False).stdout.split())
     assert not (definition.parent / "models" / "planned").exists()
 
 

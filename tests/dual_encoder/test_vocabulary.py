@@ -11,7 +11,7 @@ def test_frequent_words_are_whole_and_every_character_is_known() -> None:
     assert words[:5] == list(SPECIAL_TOKENS) and len(set(words)) == len(words)
     assert "the" in words and "red" in words and "boat" not in words
     assert {"海", "船", "b", "##o", "2", "."} <= set(words)
-    assert build_vocabulary(reversed(TEXTS)) == words, "whatever the order"
+    assert build_vocabulary(reversed(TEXTS)) == words, "regardless of the order"
 
 
 def test_a_tokenizer_of_them_reads_all_of_these_texts_without_an_unknown_token() -> None:

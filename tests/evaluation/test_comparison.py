@@ -50,7 +50,7 @@ def test_all_pairs_are_corrected_together_metric_by_metric() -> None:
 
 
 def test_systems_of_different_queries_are_refused() -> None:
-    with pytest.raises(UserError, match=r"b .*has figures of other queries than a"):
+    with pytest.raises(UserError, match=r"b .*has figures for other queries than a"):
         compare_systems({"a": figures([1, 0]), "b": figures([1, 0, 1])}, ["hit@1"])
 
 

@@ -54,7 +54,7 @@ def test_an_image_that_a_run_lists_twice_is_still_an_error() -> None:
     truth = index_qrels(pd.DataFrame({"query_id": ["q"], "image_id": ["large"], "relevance": [1]}), ["large"])
     for repeated in ("large", "small"):
         run = run_of(("q", repeated, 0.9), ("q", repeated, 0.8), ("q", "cropped", 0.7))
-        with pytest.raises(UserError, match="large came back twice"):
+        with pytest.raises(UserError, match="large is returned twice"):
             rank_run(fold_run(run, COPIES)[0], truth)
 
 

@@ -171,7 +171,7 @@ def test_images_that_are_gone_or_changed_are_told_and_cannot_be_found(tmp_path: 
     assert pq.read_table(tmp_path / "result" / "ledger.parquet").num_rows == 3
     for path in (tmp_path / "album").iterdir():
         path.unlink()
-    with pytest.raises(UserError, match="none of the 5 images is at hand"):
+    with pytest.raises(UserError, match="none of the 5 images is available"):
         encode_set(str(save_dual_encoder("clip", tmp_path / "other", seed=1)), judged)
 
 
@@ -214,7 +214,7 @@ def test_vectors_in_parts(vectors: tuple[JudgedSet, Path]) -> None:
         near = result(judged, systems.make_vector_system(read_encoded_set(folder, judged), index))
         pd.testing.assert_frame_equal(near.ranked, found.ranked)
         assert near.system["index"] == index
-    with pytest.raises(UserError, match="is no index"):
+    with pytest.raises(UserError, match="is not a known index"):
         systems.make_vector_system(read_encoded_set(folder, judged), "lsh")
 
 
@@ -254,7 +254,7 @@ def test_vectors_that_cannot_be_are_told_by_their_file(
 def test_an_id_that_is_there_twice_in_one_part_is_refused(vectors: tuple[JudgedSet, Path]) -> None:
     judged, folder = vectors
     parts(folder, "images", [image_id_of("cat"), image_id_of("cat")], np.ones((2, 3)))
-    with pytest.raises(UserError, match=f"has {image_id_of('cat')} again"):
+    with pytest.raises(UserError, match=f"repeats {image_id_of('cat')}"):
         read_encoded_set(folder, judged)
 
 
@@ -264,7 +264,7 @@ def test_vectors_that_are_no_numbers_are_refused_by_their_id(vectors: tuple[Judg
     parts(folder, "images", [image_id_of("cat"), image_id_of("tree")], np.array([[np.nan, 0, 0], [0, 1, 0]]))
     with pytest.raises(UserError, match=image_id_of("cat")):
         result(judged, systems.make_vector_system(read_encoded_set(folder, judged)))
-    with pytest.raises(UserError, match="holds no rows"):
+    with pytest.raises(UserError, match="contains no rows"):
         read_encoded_set(folder.parent, judged)
 
 

@@ -185,7 +185,7 @@ def test_a_service_is_measured_as_its_answers_in_a_file_are(album: Path, tmp_pat
 
 def test_a_run_that_matches_nothing_is_told_what_the_set_calls_its_images(album: Path) -> None:
     answers = {text: ["x/1.jpg", "x/2.jpg", PHOTOS[0]] for text in QUERIES}
-    with pytest.raises(UserError, match=r"name images as the set does \(such as album/0\d\.jpg\), or count others as"):
+    with pytest.raises(UserError, match=r"use image ids of the set \(such as album/0\d\.jpg\), or count others as"):
         qt.evaluate(album, run=as_table(answers, album)["run"])
     chance = qt.evaluate(album, run=as_table(answers, album)["run"], max_unknown=1, metrics=["hit@1"]).figures
     assert chance["chance"].tolist() == pytest.approx([1 / 10]), "eight photos, and two that came back"
@@ -226,7 +226,7 @@ def test_a_search_that_answers_backwards_is_refused_like_its_file(tmp_path: Path
     (tmp_path / "golden.csv").write_text("query,image\n" + rows)
     album = qt.import_set("pairs", tmp_path / "golden.csv", tmp_path / "golden", images=tmp_path / "photos").set.path
     answers = {text: [*names[:n][-5:], *names[n + 1 :][:5], names[n]] for n, text in enumerate(texts)}
-    with pytest.raises(UserError, match=r"puts relevant images last.* let it answer with the best first"):
+    with pytest.raises(UserError, match=r"ranks relevant images last.* make it return the best result first"):
         qt.evaluate(album, **as_function(answers, tmp_path))
     qt.evaluate(album, **as_function({text: names[::-1] for text, names in answers.items()}, tmp_path))
 
@@ -287,6 +287,6 @@ def test_a_gate_refuses_runs_that_were_made_on_other_images(tmp_path: Path) -> N
         versions.append(qt.import_set("pairs", *source, images=tmp_path / "photos").set.path)
     run = {"red": {"0.jpg": 1.0}, "blue": {"1.jpg": 1.0}}
     old, new = (qt.evaluate(path, run=run, name="search", store=True, page=False).folder for path in versions)
-    with pytest.raises(UserError, match="was made on v1, whose images are not those of v2"):
+    with pytest.raises(UserError, match="was made on v1, whose images differ from those of v2"):
         qt.gate(versions[1], candidate=new, baseline=old, metric=["hit@1"], margin=[0.1])
     assert qt.gate(versions[1], candidate=new, baseline=new, metric=["hit@1"], margin=[0.1]).verdict == "PASS"

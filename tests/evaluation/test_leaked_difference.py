@@ -30,9 +30,9 @@ def test_a_system_that_knows_the_leaked_queries_is_found_and_another_is_not() ->
     known, overlap = draw(0.4)
     fair, _ = draw(0.0)
     rows = compare_leaked_of_systems({"known": known, "fair": fair}, overlap, ["m", "n"])
-    assert rows["system"].unique().tolist() == ["known", "fair", "known less fair"]
+    assert rows["system"].unique().tolist() == ["known", "fair", "known minus fair"]
     p = rows[rows["metric"] == "m"].set_index("system")["p"]
-    assert p["known"] <= 0.001 and p["fair"] > 0.05 and p["known less fair"] <= 0.001
+    assert p["known"] <= 0.001 and p["fair"] > 0.05 and p["known minus fair"] <= 0.001
     assert [one.metric for one in find_leaked_warnings(compare_leaked(known, overlap, ["m", "n"]))] == ["m"]
     assert find_leaked_warnings(compare_leaked(known, overlap.map({"leaked": "clean", "clean": "leaked"}), ["m"])) == []
 

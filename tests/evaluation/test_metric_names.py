@@ -35,18 +35,18 @@ def test_other_spellings(spelled: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("ndgc@10", r"is no metric. Next: did you mean 'ndcg'\?"),
+        ("ndgc@10", r"is not a known metric. Next: did you mean 'ndcg'\?"),
         ("recall@10", r"has two meanings. Next: choose r \(the share .* or hit"),
-        ("p", "has no cut. Next: write p@K with a whole number from 1 or p@r"),
-        ("p@0", "has the cut '0'"),
-        ("p@9999999999", "has the cut '9999999999'"),
-        ("p@-1", "has the cut '_1'"),
-        ("p@١", "has the cut '١'"),
-        ("ndcg@r", "has the cut 'r'. Next: write ndcg@K with a whole number from 1 or ndcg"),
+        ("p", "has no cut-off. Next: write p@K with a whole number K from 1 or p@r"),
+        ("p@0", "has the cut-off '0'"),
+        ("p@9999999999", "has the cut-off '9999999999'"),
+        ("p@-1", "has the cut-off '_1'"),
+        ("p@١", "has the cut-off '١'"),
+        ("ndcg@r", "has the cut-off 'r'. Next: write ndcg@K with a whole number K from 1 or ndcg"),
         ("ap@5(norm=max)", "has no option 'norm=max'. Next: choose from ap: norm=r, ap: norm=min"),
         ("p@5(norm=min)", "has no option 'norm=min'. Next: choose from none"),
-        ("", "is no name of a metric"),
-        ("p@5@6(", "is no name of a metric"),
+        ("", "is not the name of a metric"),
+        ("p@5@6(", "is not the name of a metric"),
     ],
 )
 def test_what_is_no_name_is_answered_with_a_way_out(name: str, told: str) -> None:
@@ -58,4 +58,4 @@ def test_a_definition_says_what_was_chosen() -> None:
     assert parse_metric("ap@5(norm=min)").definition.endswith("Here: k = 5, norm=min.")
     assert "divided by k, also where fewer came back" in parse_metric("p@5").definition
     assert "k = R" in parse_metric("p@r").definition
-    assert Metric("rr", None).definition.endswith("Here: k = all that came back.")
+    assert Metric("rr", None).definition.endswith("Here: k = all results returned.")

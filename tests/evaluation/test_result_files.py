@@ -90,7 +90,7 @@ def test_a_changed_figure_in_a_result_is_refused_and_so_is_a_result_without_its_
     write_result(tmp_path, CONTENT, TABLES, {})
     file = tmp_path / RESULT_FILE
     file.write_text(file.read_text().replace('"value": 0.5', '"value": 0.9'))
-    with pytest.raises(UserError, match=r"result\.json \(read result\): is damaged: its own checksum differs"):
+    with pytest.raises(UserError, match=r"result\.json \(read result\): is damaged: its checksum does not match"):
         read_result(tmp_path)
     content = json.loads(file.read_text())
     del content["result_digest"]
@@ -138,7 +138,7 @@ def test_tables_that_are_not_those_of_the_result_are_refused(tmp_path: Path) -> 
         (PER.drop(columns="hit@1"), "lacks figures"),
         (PER.drop(columns="query_id"), "lacks figures"),
         (PER.assign(**{"hit@1": ["1", "0"]}), "lacks figures"),
-        (pd.concat([PER, PER]), "holds a query twice"),
+        (pd.concat([PER, PER]), "contains a query twice"),
     ],
 )
 def test_figures_by_query_that_do_not_fit_the_result_are_refused(

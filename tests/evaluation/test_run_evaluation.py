@@ -67,7 +67,7 @@ def test_every_part_has_its_columns() -> None:
 def test_what_is_left_out_cut_short_or_tied_is_said() -> None:
     codes = {warning.code: warning for warning in said({"q1": ["img_1"]}).warnings}
     assert {"missing_queries", "cut_short", "few_queries"} <= set(codes)
-    assert "1 of 2 queries" in codes["missing_queries"].detail and "such as q2" in codes["missing_queries"].detail
+    assert "1 of 2 queries" in codes["missing_queries"].detail and "for example q2" in codes["missing_queries"].detail
     assert codes["cut_short"].metric == "p@r", "only a metric without a number looks further than what came back"
     assert not [w for w in said({"q1": ["img_1"]}, "hit@1").warnings if w.code == "cut_short"]
     enough = said({"q1": ["img_1", "img_2"], "q2": ["img_3"]}, "p@r")

@@ -138,41 +138,41 @@ def test_a_line_may_hold_all_results_of_a_query(tmp_path: Path) -> None:
 
 
 BROKEN = [
-    ("run.jsonl", '{"query_id": "q"}', "line 1 .*: names no image"),
-    ("run.jsonl", '{"image_id": "a", "score": 1}', "line 1 .*: names no query"),
+    ("run.jsonl", '{"query_id": "q"}', "line 1 .*: has no image"),
+    ("run.jsonl", '{"image_id": "a", "score": 1}', "line 1 .*: has no query"),
     ("run.jsonl", '{"query": "q", "image_id": "a"}', "line 1 .*: has a result without a score"),
     ("run.jsonl", '{"query": "q", "image_id": "a", "score": true}', "has a result without a score"),
-    ("run.jsonl", '{"query": "q", "results": "a"}', "has results that are no list"),
-    ("run.jsonl", '{"query": "q", "results": [null]}', "names no image"),
-    ("run.jsonl", '{"query": "q", "query": "p", "results": []}', "twice|repeat|is no JSON"),
-    ("run.json", '{"q": ["a"]}\n{"p": ["b"]}', r"is no JSON .*name it \.jsonl"),
+    ("run.jsonl", '{"query": "q", "results": "a"}', "has results that are not a list"),
+    ("run.jsonl", '{"query": "q", "results": [null]}', "has no image"),
+    ("run.jsonl", '{"query": "q", "query": "p", "results": []}', "twice|repeat|is not JSON"),
+    ("run.json", '{"q": ["a"]}\n{"p": ["b"]}', r"is not JSON .*name it \.jsonl"),
     ("run.txt", "q Q0 a 1 0.5 t\nq Q0 b\n", "run.txt line 2 .*: has 3 fields"),
-    ("run.txt", "q Q0 a 1 high t\n", "line 1 .*: has 'high' where a number is wanted"),
+    ("run.txt", "q Q0 a 1 high t\n", "line 1 .*: has 'high', but needs a number"),
     ("run.txt", "q Q0 a 1 1_0 t\n", "line 1 .*: has '1_0'"),
-    ("run.txt", "# only a comment\n", "holds no rows"),
+    ("run.txt", "# only a comment\n", "contains no rows"),
     ("run.txt", b"q Q0 \xff 1 1 t\n", "is not UTF-8"),
-    ("run.json", "{", "is no JSON"),
-    ("run.json", "[" * 100_000, "is no JSON"),
-    ("run.json", "[1]", "file is no object"),
-    ("run.json", "[]", "holds no rows"),
-    ("run.json", '{"q": [1]}', "q is no object"),
-    ("run.json", '{"q": 3}', "q is no object"),
-    ("run.json", '{"q": {"a": 1, "a": 2}}', "q holds 'a' twice"),
-    ("run.json", '{"q": {"a": 1}, "q": {"b": 2}}', "file holds 'q' twice"),
-    ("run.json", '{"q": {"a": "1"}}', "query q, image a: the score is no number"),
-    ("run.json", '{"q": {"a": true}}', "query q, image a: the score is no number"),
-    ("run.json", '{"q": {"a": 1' + "0" * 400 + "}}", "too large a score"),
-    ("run.json", '{"q": {"a": 1' + "0" * 6000 + "}}", "is no JSON .Exceeds the limit"),
+    ("run.json", "{", "is not JSON"),
+    ("run.json", "[" * 100_000, "is not JSON"),
+    ("run.json", "[1]", "file is not an object"),
+    ("run.json", "[]", "contains no rows"),
+    ("run.json", '{"q": [1]}', "q is not an object"),
+    ("run.json", '{"q": 3}', "q is not an object"),
+    ("run.json", '{"q": {"a": 1, "a": 2}}', "q contains 'a' twice"),
+    ("run.json", '{"q": {"a": 1}, "q": {"b": 2}}', "file contains 'q' twice"),
+    ("run.json", '{"q": {"a": "1"}}', "query q, image a: the score is not a number"),
+    ("run.json", '{"q": {"a": true}}', "query q, image a: the score is not a number"),
+    ("run.json", '{"q": {"a": 1' + "0" * 400 + "}}", "the score is too large"),
+    ("run.json", '{"q": {"a": 1' + "0" * 6000 + "}}", "is not JSON .Exceeds the limit"),
     ("run.csv", "query_id,image_id\nq,a\n", r"has no column score \(it has query_id, image_id\)"),
     ("run.csv", "", r"has no column query_id \(it has none\)"),
     ("run.csv", "query_id,image_id,score\nq,a\n", "run.csv line 2 .*: has 2 cells, the header 3"),
-    ("run.csv", "query_id,image_id,score\nq,a,\n", "line 2 .*: has '' where a number"),
+    ("run.csv", "query_id,image_id,score\nq,a,\n", "line 2 .*: has '', but needs a number"),
     ("run.csv", 'query_id,image_id,score\nq,"a"x,1\n', "line 2 .*is no CSV"),
     ("run.parquet", "PAR1", "cannot be read as a run"),
     ("run.xlsx", "PK\x03\x04", "is a ZIP archive, or a spreadsheet"),
     ("run.gz", "q Q0 a 1 1 t", "cannot be read"),
-    ("run.json", '{"q": ["a", "a"]}', "q holds 'a' twice"),
-    ("run.csv", None, "does not exist"),
+    ("run.json", '{"q": ["a", "a"]}', "q contains 'a' twice"),
+    ("run.csv", None, "is not there"),
 ]
 
 
@@ -256,7 +256,7 @@ def test_qrels(tmp_path: Path) -> None:
         ("q 0 a 0.5\n", "has the grade 0.5"),
         ("q 0 a nan\n", "has the grade nan"),
         ("q 0 a 1e9\n", "has the grade 1e9"),
-        ("q 0 a x\n", "has 'x' where a number is wanted"),
+        ("q 0 a x\n", "has 'x', but needs a number"),
     ],
 )
 def test_broken_qrels_are_refused(tmp_path: Path, text: str, told: str) -> None:
@@ -382,14 +382,14 @@ def test_a_pipe_is_no_matrix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "ids", "told"),
     [
-        (np.zeros(3), "a\nb\n", "holds 1 axes of float64"),
-        (np.zeros((2, 3)), "a\nb\n", "is 2 x 3, the lists have 2 and 2 ids"),
-        (np.array([["x", "y"]] * 2), "a\nb\n", "holds 2 axes of <U1"),
+        (np.zeros(3), "a\nb\n", "contains 1 axes of float64"),
+        (np.zeros((2, 3)), "a\nb\n", "is 2 x 3, but the lists have 2 and 2 ids"),
+        (np.array([["x", "y"]] * 2), "a\nb\n", "contains 2 axes of <U1"),
         (np.array([[{}, {}]] * 2), "a\nb\n", "cannot be read as .npy"),
-        (np.zeros((2, 2)), "a\na\n", "line 2 .*: has a again"),
+        (np.zeros((2, 2)), "a\na\n", "line 2 .*: repeats a"),
         (np.zeros((2, 2)), "a\n\n", "line 2 .*: is empty"),
         (np.zeros((2, 2)), b"\xff\n", "is not UTF-8"),
-        (b"no array", "a\nb\n", "is no .npy file"),
+        (b"no array", "a\nb\n", "is not a .npy file"),
         (npy_header("(True, True)"), "a\nb\n", "cannot be read as .npy"),
         (npy_header("(1000000000000, 2)"), "a\nb\n", "cannot be read as .npy"),
         (np.zeros((2, 2)), None, "cannot be read"),
@@ -497,7 +497,7 @@ def test_what_only_looks_like_a_form_of_others_is_read_as_before(tmp_path: Path)
     (tmp_path / "t.qrels").write_text("query 0 a 1\nquery 0 b 0\n")
     assert len(read_trec_qrels(tmp_path / "t.qrels")) == 2
     (tmp_path / "run.json").write_text('{"q": {"a": {"score": 1}}}')
-    with pytest.raises(UserError, match="the score is no number"):
+    with pytest.raises(UserError, match="the score is not a number"):
         read_run(tmp_path / "run.json")
     (tmp_path / "two.json").write_text('{"default": {"dev": {"q": {"a": 1}}, "test": {"q": {"a": 1}}}}')
     with pytest.raises(UserError, match=r"holds several runs \(dev, test\)"):

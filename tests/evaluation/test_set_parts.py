@@ -67,10 +67,10 @@ def test_its_result_is_not_taken_for_one_of_the_whole_set(version: Path, tmp_pat
 @pytest.mark.parametrize(
     ("part", "reason"),
     [
-        ({"language": "fr"}, "language=fr .*is the value of no query. Next: choose from en, zh"),
-        ({"colour": "red"}, "colour .*is no column to choose by"),
-        ({"family": "count"}, "family=count .*is the value of no query. Next: leave family out"),
-        ({"language": "en", "level": 2}, "language=en, level=2 .*is no query of small/v1"),
+        ({"language": "fr"}, "language=fr .*matches no query. Next: choose from en, zh"),
+        ({"colour": "red"}, "colour .*is not a column to filter by"),
+        ({"family": "count"}, "family=count .*matches no query. Next: leave family out"),
+        ({"language": "en", "level": 2}, "language=en, level=2 .*is not a query of small/v1"),
     ],
 )
 def test_a_part_that_is_none_is_refused(version: Path, part: dict[str, str | int], reason: str) -> None:
@@ -80,5 +80,5 @@ def test_a_part_that_is_none_is_refused(version: Path, part: dict[str, str | int
 
 def test_bare_judgments_have_no_parts(tmp_path: Path) -> None:
     (tmp_path / "a.qrels").write_text("q1 0 i1 1\n")
-    with pytest.raises(UserError, match="bare judgments name no values"):
+    with pytest.raises(UserError, match="bare judgments have no values"):
         select_part(load_judged_qrels(tmp_path / "a.qrels"), {"language": "en"})

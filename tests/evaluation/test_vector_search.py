@@ -108,15 +108,15 @@ def test_broken_vectors_are_refused() -> None:
     broken[1, 2] = np.nan
     with pytest.raises(UserError, match=r"b .*has a vector that is not finite"):
         build_vector_gallery(broken, ["a", "b", "c"])
-    with pytest.raises(UserError, match=r"a .*is there twice"):
+    with pytest.raises(UserError, match=r"a .*occurs twice"):
         build_vector_gallery(np.ones((2, 4), np.float32), ["a", "a"])
     with pytest.raises(ValueError, match="2 vectors for 1 ids"):
         build_vector_gallery(np.ones((2, 4), np.float32), ["a"])
     with pytest.raises(UserError, match=r"query in row 1 .*not finite"):
         found(broken[1:2], np.ones((2, 4), np.float32), ["a", "b"], 1)
-    with pytest.raises(UserError, match=r"queries .*have 3 dimensions, those of the images 4"):
+    with pytest.raises(UserError, match=r"queries .*have 3 dimensions, but the vectors of the images have 4"):
         found(np.ones((1, 3), np.float32), np.ones((2, 4), np.float32), ["a", "b"], 1)
-    with pytest.raises(UserError, match="holds no vectors"):
+    with pytest.raises(UserError, match="contains no vectors"):
         build_vector_gallery(np.ones((0, 4), np.float32), [])
     with pytest.raises(UserError, match="too long to be compared"):
         found(np.full((1, 4), 1e9, np.float32), np.full((30, 4), 1e9, np.float32), names(30), 1)
@@ -204,10 +204,10 @@ def test_broken_matrices_are_refused() -> None:
     matrix[1, 2] = np.nan
     with pytest.raises(UserError, match=r"q2 .*similarity nan with c"):
         run_from_similarities(matrix, ["q1", "q2"], ["a", "b", "c"], 1)
-    with pytest.raises(UserError, match=r"shape \(2, 3\), the ids are 3 and 2"):
+    with pytest.raises(UserError, match=r"shape \(2, 3\), but there are 3 and 2 ids"):
         run_from_similarities(matrix, ["q1", "q2", "q3"], ["a", "b"], 1)
-    with pytest.raises(UserError, match=r"a .*is there twice"):
+    with pytest.raises(UserError, match=r"a .*occurs twice"):
         run_from_similarities(np.zeros((1, 2)), ["q1"], ["a", "a"], 1)
-    with pytest.raises(UserError, match=r"q .*is there twice"):
+    with pytest.raises(UserError, match=r"q .*occurs twice"):
         run_from_similarities(np.zeros((2, 1)), ["q", "q"], ["a"], 1)
     assert len(run_from_similarities(np.zeros((0, 2)), [], ["a", "b"], 1)) == 0

@@ -75,7 +75,7 @@ def test_the_first_plan_guesses_tokens_and_money_by_prompts_and_limits(server: L
     prompt = len(load_prompt("zh/caption", {}).text.encode()) / 3.5 + 64 * 64 / 784
     assert plan["tokens_about"] == {"input": round(2 * prompt), "output": 96} and not plan["tokens_are_counted"]
     assert plan["cost_about"] == {"USD": round((2 * round(2 * prompt) + 10 * 96) / 1e6, 4)} and server.asked == []
-    assert "96 out at most (guessed by prompts and limits), under 0.01 USD" in format_forecast(plan)
+    assert "96 out at most (estimated from prompts and limits), under 0.01 USD" in format_forecast(plan)
 
 
 def test_the_first_plan_of_topics_has_a_price(server: Loopback, tmp_path: Path) -> None:

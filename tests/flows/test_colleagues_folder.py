@@ -65,7 +65,7 @@ def test_nothing_is_taken_from_outside_of_the_folders(tmp_path: Path) -> None:
 
 def test_a_copy_without_replies_says_so(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(_definition: object) -> object:
-        raise UserError("caption pictures", "mine", "got no reply to any of 3 questions (not_recorded: none)", "x")
+        raise UserError("caption pictures", "mine", "got no reply to any of the 3 questions (not_recorded: none)", "x")
 
     monkeypatch.setitem(rebuild.SET_KINDS, "queries", rebuild.replace(rebuild.SET_KINDS["queries"], build_tables=ask))
 

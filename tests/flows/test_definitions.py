@@ -156,7 +156,7 @@ def test_paths_within_options_are_beside_the_definition_and_names_stay(tmp_path:
     [
         (RECALL + "captions: {promt: zh/caption}\n", r"key 'captions.promt' is unknown. Next: did you mean 'prompt'\?"),
         (RECALL + "captions: {prompt: caption}\n", r"key 'captions.prompt.0': .*language/name"),
-        (RECALL + "captions: {prompt: [zh/caption, zh/caption]}\n", r"names something twice"),
+        (RECALL + "captions: {prompt: [zh/caption, zh/caption]}\n", r"contains a value twice"),
         (RECALL + "sizes: [10, 10]\n", r"key 'sizes': are different whole numbers"),
         (RECALL + "gallery: album\n", r"give either gallery (a published set) or images"),
         ("name: pets\n", r"give either gallery (a published set) or images"),
@@ -169,8 +169,8 @@ def test_paths_within_options_are_beside_the_definition_and_names_stay(tmp_path:
             r"select.count belongs to the gallery",
         ),
         (RECALL + "ambiguity: {policy: ask}\n", r"key 'ambiguity.policy'"),
-        (RECALL + "descriptions: {options: {a: 1}}\n", r"options need a model"),
-        (RECALL + "replies: postgresql://me:word@host/db\n", r"holds a user or password"),
+        (RECALL + "descriptions: {options: {a: 1}}\n", r"options without a model"),
+        (RECALL + "replies: postgresql://me:word@host/db\n", r"contains a user name or password"),
     ],
 )
 def test_a_faulty_recall_definition_is_one_line(tmp_path: Path, text: str, line: str) -> None:

@@ -123,7 +123,7 @@ def test_what_cannot_be_used_is_one_line(search: Search, tmp_path: Path) -> None
         door.write_golden("mine.yaml")
     with (
         loopback(lambda _: CannedResponse(json.dumps({"hits": [{"id": "elsewhere.png"}]}))) as server,
-        pytest.raises(UserError, match=r"names no image of the folder.*paste the address of a whole request"),
+        pytest.raises(UserError, match=r"returned no image of the folder.*paste the full address of a request"),
     ):
         door.propose_system(server.url, "red")
     with pytest.raises(UserError, match="is not a folder"):

@@ -45,8 +45,8 @@ def test_both_directions_are_rows_of_their_own(tmp_path: Path) -> None:
     ("values", "reason"),
     [
         ({}, "the system is missing; name one"),
-        ({"similarities": "a.npy"}, "goes with rows and columns"),
-        ({"baseline": "random", "metrics": ["ndgc@10"]}, "is no metric"),
+        ({"similarities": "a.npy"}, "needs rows and columns"),
+        ({"baseline": "random", "metrics": ["ndgc@10"]}, "is not a known metric"),
         ({"baseline": "random", "index": "best"}, "'exact', 'ivf' or 'hnsw'"),
         ({"baseline": "random", "runs": ["a.trec"]}, "Extra inputs"),
     ],

@@ -54,5 +54,5 @@ def test_the_state_is_the_verdict(service: Loopback, tmp_path: Path, monkeypatch
     assert (state.type.value, state.name) == ("COMPLETED", "Undecided")
     assert len(service.asked) == 2 * asked  # nothing is replayed
     assert gate_service(parameters(tmp_path, 0.01, max_latency=["p50=0.0001"])).name == "Worse"
-    with pytest.raises(ValidationError, match="is no budget"):
+    with pytest.raises(ValidationError, match="is not a latency budget"):
         gate_service(parameters(tmp_path, 0.01, max_latency=["fast"]))

@@ -107,7 +107,7 @@ def test_a_folder_without_judgments_is_a_set_that_waits_for_them(form: str, tmp_
     findings = {one.check: one.count for one in lint_tables(stored.tables)}
     assert findings["unjudged_query"] == 4 and "empty_truth" not in findings
     run = write_run(tmp_path / "system.trec")
-    with pytest.raises(UserError, match=f"has no judgment yet.*querytruth review {form} --run"):
+    with pytest.raises(UserError, match=f"has no judgments yet.*querytruth review {form} --run"):
         qt.evaluate(form, run=run, out=tmp_path / "sets")
     pool = read_result_pool(stored, [run], depth=5)
     assert len(pool.pairs) == 20 and not any("left out" in note for note in pool.notes)
@@ -144,7 +144,7 @@ def test_a_table_of_a_program_may_have_the_publishers_ids(tmp_path: Path) -> Non
 def test_a_name_that_could_be_several_images_is_refused_with_examples() -> None:
     table = pd.DataFrame({"image_id": ["img_1", "img_2", "img_3"], "file_name": ["a/x.jpg", "b/x.jpg", "c/y.jpg"]})
 
-    with pytest.raises(UserError, match=re.escape("1 names could be several images (x.jpg is img_1 or img_2)")):
+    with pytest.raises(UserError, match=re.escape("1 names that match several images (x.jpg matches img_1 or img_2)")):
         match_names(["x.jpg", "y.jpg"], set(), table, "image_id")
     copies = match_names(["x.jpg", "y.jpg"], set(), table, "image_id", {"img_2": "img_1"})
     assert copies.ids == {"x.jpg": "img_1", "y.jpg": "img_3"}

@@ -49,7 +49,7 @@ def test_a_lost_version_is_named_and_its_number_is_not_used_again(stored: Stored
     folder = stored.path.parent
     lose(folder)  # type: ignore[operator]
     drop(stored, 1)
-    with pytest.raises(UserError, match=r"v2 (is not there|has no manifest), though .* name it.*restore its folder"):
+    with pytest.raises(UserError, match=r"v2 (is missing|has no manifest), but .* refers to it.*restore its folder"):
         publish_decisions(stored.path)
     assert not (folder / "v3").exists()
     assert any("v2" in line for line in verify_decision_logs(stored.path))

@@ -68,7 +68,7 @@ def test_a_file_that_is_gone_stops_a_build_before_it_reads_an_image(tmp_path: Pa
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
-        ("prompt_files: {zh/mine: a.txt}", "prompt_files has zh/mine, and no prompt of that name is asked"),
+        ("prompt_files: {zh/mine: a.txt}", "prompt_files has zh/mine, but the definition uses no prompt of that name"),
         ("prompt_files: {mine: a.txt}\ncaptions: {prompt: mine}", "'mine' is none: language/name"),
         ("cleaning_files: {fr: a.yaml}", "cleaning_files"),
     ],
@@ -82,8 +82,8 @@ def test_a_file_that_nothing_would_use_is_refused(tmp_path: Path, keys: str, rea
     ("text", "reason"),
     [
         ("", "is empty"),
-        ("no field", r"has other fields than zh/topics.* it needs .*{topic_samples}"),
-        ("{topic_samples} {typo}", r"has other fields than zh/topics"),
+        ("no field", r"does not have the same fields as zh/topics.* it needs .*{topic_samples}"),
+        ("{topic_samples} {typo}", r"does not have the same fields as zh/topics"),
         ("x" * ((1 << 20) + 1), "is larger than one megabyte"),
     ],
 )

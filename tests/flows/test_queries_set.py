@@ -100,7 +100,7 @@ def test_a_run_may_name_a_query_by_the_id_of_any_of_its_lines(place: Path) -> No
 
 
 def test_an_evaluation_names_the_next_command(published: BuildResult) -> None:
-    with pytest.raises(UserError, match=r"has no judgment yet.*querytruth review mine --run"):
+    with pytest.raises(UserError, match=r"has no judgments yet.*querytruth review mine --run"):
         load_judged_set(published.path)
 
 

@@ -76,7 +76,7 @@ def test_every_advice_about_a_rejected_item_is_there_in_chinese() -> None:
 def test_sentences_that_results_hold_in_english_are_shown_in_chinese() -> None:
     """Each pattern has the words of the code that writes the sentence."""
     shown = {
-        "the run leaves out 1,200 of 3,000 queries, which count as 0 (such as q_1)": (
+        "the run omits 1,200 of 3,000 queries, which count as 0 (for example q_1)": (
             "运行结果缺少 3,000 条查询中的 1,200 条，按 0 计算（例如 q_1）"
         ),
         "98% of the queries have 0: systems are hardly told apart": "98% 的查询得 0：几乎分不出系统",

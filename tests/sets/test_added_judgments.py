@@ -83,22 +83,28 @@ def test_the_name_of_a_near_duplicate_adds_the_image_that_stands_for_it() -> Non
 def test_a_name_of_several_images_is_refused_with_the_candidates() -> None:
     said = problem({"query_id": "q_dog", "image": "dog.jpg", "decision": "1"})
     assert said == (
-        "row 5, image: 2 images are named 'dog.jpg'; give the id: img_1 (spring/dog.jpg), img_2 (summer/dog.jpg)"
+        "row 5, image: 2 images have the name 'dog.jpg'; give the id: img_1 (spring/dog.jpg), img_2 (summer/dog.jpg)"
     )
 
 
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ({"query_id": "狗", "image_id": "img_2", "decision": "1"}, "query_id: '狗' is no query of the set"),
-        ({"query_id": "q_dog", "image_id": "cow.jpg", "decision": "1"}, "image_id: 'cow.jpg' is neither the id nor"),
+        ({"query_id": "狗", "image_id": "img_2", "decision": "1"}, "query_id: '狗' is not a query of the set"),
+        ({"query_id": "q_dog", "image_id": "cow.jpg", "decision": "1"}, "image_id: 'cow.jpg' is not the id or"),
         ({"query_id": "q_dog", "decision": "1"}, "image_id: give the id or the file name of an image"),
         ({"query_id": "q_dog", "image_id": "img_2", "image": "Cat.jpg", "decision": "1"}, "image: it is img_3"),
-        ({"query_id": "q_dog", "image_id": "img_2", "text": "猫", "decision": "1"}, "text: q_dog reads '狗'"),
+        ({"query_id": "q_dog", "image_id": "img_2", "text": "猫", "decision": "1"}, "text: the text of q_dog is '狗'"),
         ({"query_id": "q_dog", "image_id": "img_2"}, r"decision: a new row needs a grade \(0, 1, 2\) or drop"),
         ({"query_id": "q_dog", "image_id": "img_2", "decision": "keep"}, "decision: a new row needs a grade"),
-        ({"query_id": "q_dog", "image_id": "img_2", "decision": "7"}, "decision: '7' is none of keep, drop, 0, 1, 2"),
-        ({"query_id": "q_dog", "image": "spring/dog.jpg", "decision": "1"}, "has a row in the export, answer there"),
+        (
+            {"query_id": "q_dog", "image_id": "img_2", "decision": "7"},
+            "decision: '7' is not one of keep, drop, 0, 1, 2",
+        ),
+        (
+            {"query_id": "q_dog", "image": "spring/dog.jpg", "decision": "1"},
+            "has its own row in the export; answer there",
+        ),
         ({"query_id": "q_dog", "image_id": "img_2", "decision": "1", "row_digest": "r_1"}, "is not in the export"),
     ],
 )
@@ -118,12 +124,10 @@ def test_rows_about_nothing_of_the_set_can_be_ignored_and_a_good_one_is_taken_be
 
 def test_one_pair_added_twice_is_refused() -> None:
     row = {"query_id": "q_dog", "image_id": "img_2", "decision": "1"}
-    assert imported(row, row).problems == ["row 6, query_id: 'q_dog img_2' is there twice"]
+    assert imported(row, row).problems == ["row 6, query_id: 'q_dog img_2' occurs twice"]
     assert imported(row, row, doubled=True).added_count == 1
     other = {**row, "image_id": "summer/dog.jpg", "decision": "2"}
-    assert imported(row, other, doubled=True).problems == [
-        "row 6, query_id: 'q_dog img_2' is there twice, and not the same"
-    ]
+    assert imported(row, other, doubled=True).problems == ["row 6, query_id: 'q_dog img_2' occurs twice, not the same"]
 
 
 def test_a_judged_pair_that_the_sample_left_out_is_judged_again_and_not_added() -> None:

@@ -192,11 +192,11 @@ def test_a_keep_without_a_grade_confirms_what_is_there_whether_that_was_publishe
 
 
 STALE = [
-    (on("q_dog", "drop", text="旧的"), "the query now reads '狗'"),
-    (on("q_dog", "edit", text="旧的", new_text="新的"), "the query now reads '狗'"),
-    (on("q_dog", "grade", text="旧的", image_id="img_1", relevance=0), "the query now reads '狗'"),
-    (on("q_dog", "drop", query_id="q_gone"), "the query is not in the set any more"),
-    (on("q_dog", "drop", image_id="img_gone"), "the image is not in the set any more"),
+    (on("q_dog", "drop", text="旧的"), "the text of the query is now '狗'"),
+    (on("q_dog", "edit", text="旧的", new_text="新的"), "the text of the query is now '狗'"),
+    (on("q_dog", "grade", text="旧的", image_id="img_1", relevance=0), "the text of the query is now '狗'"),
+    (on("q_dog", "drop", query_id="q_gone"), "the query is no longer in the set"),
+    (on("q_dog", "drop", image_id="img_gone"), "the image is no longer in the set"),
 ]
 
 
@@ -227,7 +227,7 @@ def test_a_decision_on_a_text_that_was_edited_since_is_stale() -> None:
     log = [on("q_dog", "edit", new_text="小狗")]
     second, first_outcome, _ = applied(log)
     third, outcome, _ = applied([*log, on("q_dog", "drop")], second, first_outcome)
-    assert outcome.stale[0][1] == "the query now reads '小狗'"
+    assert outcome.stale[0][1] == "the text of the query is now '小狗'"
     assert outcome.earlier == log and digest(third) == digest(second)
 
 
@@ -268,7 +268,7 @@ def test_a_drop_in_effect_stays_in_effect_when_somebody_regrets_it() -> None:
     second, outcome, _ = applied(log)
     regret = on("q_dog", "keep")
     third, outcome, _ = applied([*log, regret], second, outcome)
-    assert outcome.stale == [(regret, "the query is not in the set any more")]
+    assert outcome.stale == [(regret, "the query is no longer in the set")]
     assert outcome.as_record()["in_effect"] == [log[0].decision_id]
     assert digest(applied([*log, regret])[0]) == digest(pets()), "a new build takes the last word"
     assert digest(third) == digest(second)
@@ -340,7 +340,7 @@ def test_an_undo_of_what_is_published_is_listed_as_stale() -> None:
     back = QueryDecision("q_dog", TEXTS["q_dog"], "undo", undoes=drop.decision_id)
     second, outcome, _ = applied([drop])
     third, outcome, _ = applied([drop, back], second, outcome)
-    assert digest(third) == digest(second) and "decide anew" in outcome.stale[0][1]
+    assert digest(third) == digest(second) and "decide again" in outcome.stale[0][1]
 
 
 def test_a_word_that_fits_too_late_changes_nothing_under_a_later_one_that_is_published() -> None:

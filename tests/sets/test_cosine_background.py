@@ -29,7 +29,7 @@ def test_the_same_cut_is_fine_for_one_model_and_refused_for_another() -> None:
     spread, cone = background_of(texts(0)), background_of(texts(2.4))
     assert abs(spread.median) < 0.05 and cone.median > 0.8
     check_cosine_cut("load embedder", "objects.novelty", 0.85, spread, "all-MiniLM-L6-v2")
-    with pytest.raises(UserError, match=r"0\.85 lies among random pairs of e5: their median is 0\.8"):
+    with pytest.raises(UserError, match=r"0\.85 is in the range of random pairs of e5: their median is 0\.8"):
         check_cosine_cut("load embedder", "objects.novelty", 0.85, cone, "e5")
 
 
@@ -52,6 +52,6 @@ def test_bursts_of_images_are_no_background_and_a_model_that_finds_all_alike_is_
     assert bursts is not None and bursts.high < 0.5
     check_cosine_cut("embed images", "near_duplicates.cosine", 0.95, bursts, "clip")
     cone = measure_image_background(texts(10))
-    with pytest.raises(UserError, match=r"more than 10% of them are over 0\.99"):
+    with pytest.raises(UserError, match=r"more than 10% of them exceed 0\.99"):
         check_cosine_cut("embed images", "near_duplicates.cosine", 0.95, cone, "untrained")
     assert measure_image_background(texts(10, 99)) is None

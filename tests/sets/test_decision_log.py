@@ -128,7 +128,7 @@ def test_a_full_disk_takes_none_of_several(tmp_path: Path, monkeypatch: pytest.M
 
     with monkeypatch.context() as patched:
         patched.setattr(append_log.os, "fsync", lambda _handle: full(None, None))
-        with pytest.raises(UserError, match=r"No space left on device.*none was taken"):
+        with pytest.raises(UserError, match=r"No space left on device.*no decision was saved"):
             append_decisions(tmp_path, [EDIT, GRADE])
     assert read_decisions(tmp_path, QueryDecision) == [DROP]
     append_decisions(tmp_path, [GRADE])

@@ -160,7 +160,7 @@ def test_parts_of_another_number_of_parts_are_used(scan: KeptScan) -> None:
 def test_a_worker_that_does_not_see_the_images_says_so(scan: KeptScan) -> None:
     kept_job, *_ = scan.kept_jobs()
     scan.album.rename(scan.place / "moved")
-    with pytest.raises(UserError, match=r"album.*is not on this machine, which does a part of the build"):
+    with pytest.raises(UserError, match=r"album.*is not on this machine, which does part of the build"):
         scan_kept_part(kept_job)
 
 

@@ -11,7 +11,7 @@ from querytruth.sets.ledger import ConservationError, Ledger, Rejection, rejecti
 
 def test_a_stage_that_loses_an_item_is_a_defect() -> None:
     ledger = Ledger()
-    with pytest.raises(ConservationError, match="3 images came in, 2 are accounted for"):
+    with pytest.raises(ConservationError, match="3 images entered, but 2 are accounted for"):
         ledger.record_stage("filter", "image", 3, 1, rejection_rows(["a"], "rejected", "too_small"))
     with pytest.raises(ConservationError, match="unknown bucket 'lost'"):
         ledger.record_stage("filter", "image", 1, 0, rejection_rows(["a"], "lost", "too_small"))

@@ -48,7 +48,7 @@ def test_gc_names_the_leftovers_and_removes_them_unless_it_is_a_dry_run(
     assert torn.exists() and "1 files would be removed" in capsys.readouterr().err
     set_commands.gc("pets", out=tmp_path, hours=24)
     assert not torn.exists() and "1 files removed" in capsys.readouterr().err
-    with pytest.raises(UserError, match="is no folder there"):
+    with pytest.raises(UserError, match="is not a folder there"):
         set_commands.gc("nobody", out=tmp_path, hours=24)
 
 

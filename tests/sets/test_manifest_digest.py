@@ -19,7 +19,7 @@ def test_one_changed_character_of_a_manifest_is_refused(key: str, tmp_path: Path
     stored = json.loads(file.read_bytes())
     assert stored[key] == manifest[key]
     file.write_text(json.dumps(stored | {key: stored[key] + "x"}, ensure_ascii=False), "utf-8")
-    with pytest.raises(UserError, match="its own checksum differs"):
+    with pytest.raises(UserError, match="its checksum does not match"):
         read_manifest(version)
 
 

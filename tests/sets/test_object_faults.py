@@ -117,7 +117,7 @@ def test_a_publish_that_fails_leaves_nothing_to_read_and_is_repeated(
     with pytest.raises(UserError, match="the service failed"):
         publish(small, service)
     service.fault_of = lambda _method, _key, _number: None
-    with pytest.raises(UserError, match="no published version there"):
+    with pytest.raises(UserError, match="has no published version"):
         fetch_version(f"{service.url}/small")
     stored = publish(small, service)
     assert stored.is_new and 0 < stored.sent_files < 12
@@ -145,7 +145,7 @@ def test_a_service_that_ignores_conditions_is_refused(small: StoredSet, service:
 @pytest.mark.slow
 def test_a_write_that_is_confirmed_and_lost_is_seen(small: StoredSet, service: ObjectService) -> None:
     service.fault_of = lambda method, key, _number: pretend if method == "PUT" and "/objects/9" in key else None
-    with pytest.raises(UserError, match="was stored, and is not there; nothing was published"):
+    with pytest.raises(UserError, match="was stored, but is missing; nothing was published"):
         publish(small, service)
     assert ("PUT", MANIFEST) not in service.asked
 
@@ -188,7 +188,7 @@ def test_of_two_publishers_one_wins_and_the_other_is_told(
         thread.join(60)
     assert len(outcomes) == 2 and list(outcomes.values()).count(True) == 1
     (loser,) = (outcome for outcome in outcomes.values() if outcome is not True)
-    assert loser is False if is_same else "is there with another content digest" in str(loser)
+    assert loser is False if is_same else "already exists with another content digest" in str(loser)
     winner = next(stored for stored in (small, rival) if outcomes[str(stored.path)] is True)
     assert is_whole(service)
     assert files_of(fetch_version(f"{service.url}/small/v1")) == files_of(winner.path)
@@ -221,7 +221,7 @@ def check_killed_publish(stored: StoredSet, service: ObjectService, tmp_path: Pa
     if MANIFEST in service.list_keys():  # it came through, though its sender was dead
         assert is_whole(service)
     else:
-        with pytest.raises(UserError, match="no published version there"):
+        with pytest.raises(UserError, match="has no published version"):
             fetch_version(f"{service.url}/small")
     publish(stored, service)
     assert is_whole(service)

@@ -223,7 +223,7 @@ def test_what_a_spreadsheet_makes_of_a_link_is_ignored_and_an_answer_is_not(
     if taken:
         assert len(read_review_csv(path).rows) == 2
     else:
-        with pytest.raises(UserError, match=r"row 2, column .*: is an answer beside its column"):
+        with pytest.raises(UserError, match=r"row 2, column .*: has an answer in the wrong column"):
             read_review_csv(path)
 
 
@@ -329,7 +329,7 @@ CELL_DAMAGE: list[tuple[str, Callable[[Rows], Rows], str]] = [
     ("formula to #NAME?", cell("q_005", "text", lambda _: "#NAME?"), r"row 7, text: '#NAME\?'"),
     ("formula-apostrophe removed", cell("q_005", "text", lambda c: c[1:]), SAME),
     ("smart quotes", cell("q_006", "text", lambda _: "a “big” dog"), r"row 8, text: 'a “big” dog'"),
-    ("smart quotes in a note", cell("q_000", "decision", lambda _: "“drop”"), r"row 2, decision: '“drop”' is none of"),
+    ("smart quotes in a note", cell("q_000", "decision", lambda _: "“drop”"), r"row 2, decision: '“drop”' is not one"),
     ("line end in a cell LF to CRLF", cell("q_007", "text", lambda c: c.replace("\n", "\r\n")), SAME),
     ("line end in a note LF to CRLF", cell("q_000", "note", lambda c: c.replace("\n", "\r\n")), SAME),
     ("line end in a cell lost", cell("q_007", "text", lambda c: c.replace("\n", " ")), r"row 9, text: 'two lines'"),
@@ -343,9 +343,9 @@ CELL_DAMAGE: list[tuple[str, Callable[[Rows], Rows], str]] = [
     ("NUL in a text", cell("q_001", "text", lambda c: c + "\x00"), r"row 3, column 2 .*NUL"),
     ("NUL in a note", cell("q_001", "note", lambda _: "\x00"), r"row 3, column \d+ .*NUL"),
     ("decision lost, note left", cell("q_000", "decision", lambda _: ""), r"row 2, note: a note without a decision"),
-    ("decision mistyped", cell("q_000", "decision", lambda _: "dorp"), r"row 2, decision: 'dorp' is none of keep"),
+    ("decision mistyped", cell("q_000", "decision", lambda _: "dorp"), r"row 2, decision: 'dorp' is not one of keep"),
     ("decision full-width, padded", cell("q_000", "decision", lambda _: "  ＤＲＯＰ　"), SAME),
-    ("edit lost its text", cell("q_003", "new_text", lambda _: " "), r"row 5, new_text: edit needs a new text"),
+    ("edit lost its text", cell("q_003", "new_text", lambda _: " "), r"row 5, new_text: an edit needs a new text"),
     ("trailing empty columns", lambda rows: [[*r, "", "", ""] for r in rows], SAME),
     ("trailing empty cells cut", lambda rows: [[c for n, c in enumerate(r) if any(r[n:])] for r in rows], SAME),
     ("trailing empty rows", lambda rows: [*rows, [""] * len(rows[0]), [], [""], [" ", ""]], SAME),
@@ -359,11 +359,11 @@ CELL_DAMAGE: list[tuple[str, Callable[[Rows], Rows], str]] = [
     ("answer column deleted", column("note", lambda _: None), r"row 1, note: the column is missing"),
     ("header renamed", column("decision", lambda cs: ["Decision", *cs[1:]]), r"row 1, decision: the column is missing"),
     ("header emptied", column("decision", lambda cs: ["", *cs[1:]]), r"row 2, column 10 "),
-    ("header doubled", column("note", lambda cs: ["decision", *cs[1:]]), r"row 1 .*'decision' is there twice"),
+    ("header doubled", column("note", lambda cs: ["decision", *cs[1:]]), r"row 1 .*'decision' occurs twice"),
     ("column added", lambda rows: [[*r, "extra"] for r in rows], r"row 1, 'extra': the column was not"),
     ("row deleted", lambda rows: [*rows[:3], *rows[4:]], r"row 4 of the export, query_id: q_002 is missing"),
     ("rows cut off", lambda rows: rows[:5], r"row 6 of the export, query_id: q_004 is missing"),
-    ("row doubled, agreeing", lambda rows: [*rows, rows[1]], r"row 14, query_id: 'q_000' is there twice"),
+    ("row doubled, agreeing", lambda rows: [*rows, rows[1]], r"row 14, query_id: 'q_000' occurs twice"),
     ("row contradicted", lambda rows: [*rows, [c.replace("drop", "keep") for c in rows[1]]], "row 14, .*not the same"),
     ("row added", lambda rows: [*rows, ["q_999", "new", *rows[1][2:]]], r"row 14, query_id: 'q_999' is not in"),
     ("rows sorted otherwise", lambda rows: [rows[0], *sorted(rows[1:], key=lambda r: r[1])], SAME),
@@ -403,16 +403,16 @@ FILE_DAMAGE: list[tuple[str, Callable[[bytes], bytes], str]] = [
     ("saved as cp1252", lambda data: data.decode("utf-8-sig").encode("cp1252", "replace"), r"row 2, text: '\?\?\?'"),
     ("UTF-16", lambda data: data.decode("utf-8-sig").encode("utf-16"), SAME),
     ("UTF-16 big-endian", lambda data: b"\xfe\xff" + data.decode("utf-8-sig").encode("utf-16-be"), SAME),
-    ("UTF-16 without its mark", lambda data: data.decode("utf-8-sig").encode("utf-16-le"), "does not say its encoding"),
-    ("UTF-16 cut in half a character", lambda data: data.decode("utf-8-sig").encode("utf-16")[:-1], "is no utf-16"),
+    ("UTF-16 without its mark", lambda data: data.decode("utf-8-sig").encode("utf-16-le"), "not state its encoding"),
+    ("UTF-16 cut in half a character", lambda data: data.decode("utf-8-sig").encode("utf-16")[:-1], "not valid utf-16"),
     ("line ends LF", lambda data: data.replace(b"\r\n", b"\n"), SAME),
     ("line ends CR", lambda data: data.replace(b"\r\n", b"\r"), SAME),
     ("all line ends CR, in cells too", lambda data: data.replace(b"\r\n", b"\r").replace(b"\n", b"\r"), SAME),
     ("line ends CRLF, in cells too", lambda data: data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"), SAME),
     ("cut in the middle", lambda data: data[: len(data) * 2 // 3], r"row \d+"),
     ("last line end gone", lambda data: data[:-2], SAME),
-    ("a stray byte", lambda data: data.replace(b"padded", b"pad\xffded"), r"line 4 .*is no utf-8"),
-    ("a lone surrogate", lambda data: data.replace(b"padded", b"\xed\xa0\x80"), r"line 4 .*is no utf-8"),
+    ("a stray byte", lambda data: data.replace(b"padded", b"pad\xffded"), r"line 4 .*is not valid utf-8"),
+    ("a lone surrogate", lambda data: data.replace(b"padded", b"\xed\xa0\x80"), r"line 4 .*is not valid utf-8"),
     ("NUL bytes at the end", lambda data: data + b"\x00" * 512, r"row 14, column 1 .*NUL"),
     ("zeroed block", lambda data: data[:200] + b"\x00" * 100 + data[300:], r"row \d+"),
     ("empty", lambda data: b"", "row 1 .*does not name an export"),
@@ -511,7 +511,7 @@ def test_a_grade_is_read_as_it_was_meant(said: str, meant: int, tmp_path: Path) 
 def test_what_is_no_grade_is_refused(said: str, tmp_path: Path) -> None:
     export, path = graded(tmp_path)
     save(path, cell("q_000", "decision", lambda _: said)(cells_of(path)))
-    assert re.search(r"row 2, decision: .* is none of keep, drop, 0, 1, 2", refusal(export, path))
+    assert re.search(r"row 2, decision: .* is not one of keep, drop, 0, 1, 2", refusal(export, path))
 
 
 ALLOWED: dict[str, Callable[[Rows], Rows]] = {
@@ -622,11 +622,13 @@ def test_answers_in_a_sheet_are_read_with_the_guards_of_a_csv(tmp_path: Path) ->
     damages: dict[str, Callable[[Any], None]] = {
         "row 5, text: 'other'": lambda sheet: setattr(sheet.cell(5, place(sheet, "text")), "value", "other"),
         "row 4 of the export": lambda sheet: sheet.delete_rows(4),
-        "is there twice": lambda sheet: sheet.append([cell.value for cell in sheet[4]]),
+        "occurs twice": lambda sheet: sheet.append([cell.value for cell in sheet[4]]),
         "is not in the export": lambda sheet: setattr(sheet.cell(6, place(sheet, "image_id")), "value", "img_z"),
         "text: the column is missing": lambda sheet: sheet.delete_cols(place(sheet, "text")),
         "does not name an export": lambda sheet: sheet.delete_cols(place(sheet, name_export(export))),
-        "decision: 'dorp' is none of": lambda sheet: setattr(sheet.cell(7, place(sheet, "decision")), "value", "dorp"),
+        "decision: 'dorp' is not one of": lambda sheet: setattr(
+            sheet.cell(7, place(sheet, "decision")), "value", "dorp"
+        ),
     }
     whole = path.read_bytes()
     for says, damage in damages.items():

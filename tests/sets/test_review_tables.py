@@ -163,7 +163,7 @@ def test_a_binary_set_takes_no_grade_that_it_does_not_know() -> None:
     export = export_judgments(world({("q_a", "img_1"): 1}), "pets/v1", "d1", 10, grades=(0, 1))
     filled = export.rows.assign(decision="2").set_axis([3])
     assert read_filled_table(export, filled, ImportTolerances()).problems == [
-        "row 3, decision: '2' is none of keep, drop, 0, 1"
+        "row 3, decision: '2' is not one of keep, drop, 0, 1"
     ]
     assert read_filled_table(export, filled.assign(decision="1"), ImportTolerances()).decisions[0].relevance == 1
 

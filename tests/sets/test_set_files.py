@@ -181,7 +181,7 @@ def test_an_id_that_is_there_twice_is_refused_by_name(table: str) -> None:
     content = tables()
     frame = getattr(content, table)
     doubled = replace(content, **{table: pd.concat([frame, frame.tail(1)], ignore_index=True)})
-    with pytest.raises(ValueError, match=f"table {table}: .* is there twice"):
+    with pytest.raises(ValueError, match=f"table {table}: .* occurs twice"):
         doubled.to_arrow_tables()
 
 
@@ -218,7 +218,7 @@ def test_the_canary_of_another_content_is_found_and_what_is_no_canary_is_refused
     whole = read_manifest(path)
     for canary, problems in (
         (make_canary(whole["content_digest"]), []),
-        (make_canary("another"), ["manifest.json: its canary is of another content"]),
+        (make_canary("another"), ["manifest.json: its canary belongs to other content"]),
     ):
         _write_manifest(path, whole | {"canary": canary})
         assert list(verify_set(path)) == problems
@@ -309,7 +309,7 @@ def _publish_ten(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Upper", "a b", "", ".hidden", "x" * 65])
 def test_a_name_that_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UserError, match="is no name for a set"):
+    with pytest.raises(UserError, match="is not a valid set name"):
         put(tmp_path / "sets" / name if name else Path(), tables())
 
 

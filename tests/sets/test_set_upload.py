@@ -94,7 +94,7 @@ def test_the_same_content_by_another_build_is_there_already(
 def test_another_version_of_that_number_is_refused(small: StoredSet, service: ObjectService, tmp_path: Path) -> None:
     publish(small, service)
     before = files_of(fetch_version(f"{service.url}/small"))
-    with pytest.raises(UserError, match="is there with another content digest") as refused:
+    with pytest.raises(UserError, match="already exists with another content digest") as refused:
         publish(other_version(tmp_path), service)
     assert "\n" not in str(refused.value) and "nothing was published" in str(refused.value)
     shutil.rmtree(cache_folder())
@@ -123,8 +123,8 @@ def test_a_damaged_file_is_not_published(small: StoredSet, service: ObjectServic
 
 def test_a_missing_version_and_a_missing_bucket_are_one_line(small: StoredSet, service: ObjectService) -> None:
     for url, reason in (
-        (f"{service.url}/small", "no published version there"),
-        (f"{service.url}/small/v7", "no published version there"),
+        (f"{service.url}/small", "has no published version"),
+        (f"{service.url}/small/v7", "has no published version"),
         ("s3://no-such-bucket/small", "bucket no-such-bucket is not there"),
     ):
         with pytest.raises(UserError, match=reason):
@@ -170,10 +170,10 @@ def test_a_changed_manifest_is_refused(small: StoredSet, service: ObjectService)
     key = "sets/small/v1/manifest.json"
     data = service.ask("GET", key)
     service.ask("PUT", key, data.replace(b"A small set", b"A Small set"))
-    with pytest.raises(UserError, match="is damaged: its own checksum differs"):
+    with pytest.raises(UserError, match="is damaged: its checksum does not match"):
         fetch_version(f"{service.url}/small")
     service.ask("PUT", "sets/small/v4/manifest.json", data)
-    with pytest.raises(UserError, match="is the manifest of version 1"):
+    with pytest.raises(UserError, match="contains the manifest of version 1"):
         fetch_version(f"{service.url}/small")
 
 

@@ -43,7 +43,7 @@ def test_places_are_kept_where_that_is_asked(private: StoredSet, tmp_path: Path)
 
 def test_a_version_with_places_is_published_where_that_is_asked(private: StoredSet, tmp_path: Path) -> None:
     to = (tmp_path / "shared").as_uri()
-    with pytest.raises(qt.UserError, match=r"says where 1 of its images were taken\. Next: say --with-places"):
+    with pytest.raises(qt.UserError, match=r"contains the places where 1 of its images were taken\. .*--with-places"):
         qt.load(private.path).publish(to)
     assert qt.load(private.path).publish(to, with_places=True).is_new
 

@@ -64,7 +64,7 @@ def test_an_export_has_it_where_that_is_asked(version: Path, tmp_path: Path) -> 
 
 
 def test_a_version_that_names_folders_is_not_published_unasked(version: Path, tmp_path: Path) -> None:
-    with pytest.raises(qt.UserError, match="names 3 images by folders of this machine"):
+    with pytest.raises(qt.UserError, match="contains paths on this machine for 3 images"):
         qt.load(version).publish((tmp_path / "shared").as_uri())
     assert qt.load(version).publish((tmp_path / "shared").as_uri(), private=False).is_new
 

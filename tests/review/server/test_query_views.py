@@ -238,7 +238,7 @@ def test_what_no_longer_applies_is_listed(page: ReviewClient, stored: StoredSet)
     second = set_files.read_set(publish_decisions(stored.path).path)
     page.decide(DOG, "a dog, wet", "keep")
     html = open_client(second).get("/decisions").text
-    assert "the query is not in the set any more" in html and "a dog, wet" in html
+    assert "the query is no longer in the set" in html and "a dog, wet" in html
 
 
 def test_what_is_published_is_not_taken_back(page: ReviewClient, stored: StoredSet) -> None:

@@ -158,8 +158,8 @@ def test_paths_within_options_are_beside_the_definition_and_names_stay(tmp_path:
         (RECALL + "captions: {prompt: caption}\n", r"key 'captions.prompt.0': .*language/name"),
         (RECALL + "captions: {prompt: [zh/caption, zh/caption]}\n", r"contains a value twice"),
         (RECALL + "sizes: [10, 10]\n", r"key 'sizes': are different whole numbers"),
-        (RECALL + "gallery: album\n", r"give either gallery (a published set) or images"),
-        ("name: pets\n", r"give either gallery (a published set) or images"),
+        (RECALL + "gallery: album\n", r"give either gallery \(a published set\) or images"),
+        ("name: pets\n", r"give either gallery \(a published set\) or images"),
         (
             RECALL.replace("images: images", "gallery: a") + "filter: {min_side: 9}\n",
             r"filter belongs to the gallery",

@@ -145,7 +145,7 @@ def test_a_write_that_is_confirmed_and_lost_is_seen(kind: str, kept: KeptWork) -
 def test_a_service_that_keeps_nothing_is_an_error_of_one_line(kept: KeptWork) -> None:
     kept.service.fault_of = lambda method, _key, _number: pretend if method == "PUT" else None
     with pytest.raises(
-        UserError, match="scan images.: returned different bytes than were stored for \\d+ parts.*Next: "
+        UserError, match=r"scan images.: returned different bytes than were stored for \d+ parts.*Next: "
     ):
         kept.build("here")
 

@@ -66,7 +66,7 @@ def test_a_set_that_covers_every_part_or_nothing_is_refused_by_name(photos: Path
     (photos / "every.csv").write_text("\n".join(["query,image", *lines, ""]), "utf-8")
     qt.import_set("pairs", photos / "every.csv", photos / "sets" / "every", images=photos / "photos")
     with pytest.raises(
-        UserError, match="every/v1 \\(coverage\\): has queries for every part of these images. Next: remove"
+        UserError, match=r"every/v1 \(coverage\): has queries for every part of these images. Next: remove"
     ):
         build_of("gallery", gallery_of(photos, "none", "every"))
     with pytest.raises(UserError, match="golden2"):

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from querytruth.errors import escape_invisible, make_visible
 from querytruth.sets.manifest import FunnelStage
@@ -22,10 +22,20 @@ class _VisibleConsole(Console):
         super().print(*(make_visible(one) if isinstance(one, str) else one for one in objects), **options)
 
 
-out = _VisibleConsole(highlight=False, soft_wrap=False)
-err = _VisibleConsole(stderr=True, highlight=False)
+out = _VisibleConsole(highlight=False, emoji=False, soft_wrap=False)
+err = _VisibleConsole(stderr=True, highlight=False, emoji=False)
 _MEGABYTE = 1_000_000
 _SECONDS_BETWEEN_LINES = 30.0
+
+
+def say(text: object, bold: str = "") -> None:
+    """Print a line on stdout as it is, brackets included, after a part in bold."""
+    out.print(Text.assemble((make_visible(bold), "bold"), make_visible(str(text))), soft_wrap=True)
+
+
+def report(text: object) -> None:
+    """Print a line on stderr as it is, brackets included."""
+    err.print(Text(make_visible(str(text))), soft_wrap=True)
 
 
 class _ProgressLines:
@@ -47,7 +57,7 @@ class _ProgressLines:
             rate = self._done / seconds
             left = f", about {max(self._total - self._done, 0) / rate:,.0f} s left" if rate and self._total else ""
             of_total = f"{self._done:,.0f}/{self._total:,.0f} {self._unit}"
-            err.print(f"{self._title}: {of_total} in {seconds:,.0f} s{left}", markup=False, soft_wrap=True)
+            report(f"{self._title}: {of_total} in {seconds:,.0f} s{left}")
 
 
 class TerminalReporter:
@@ -55,7 +65,7 @@ class TerminalReporter:
 
     def log(self, text: str) -> None:
         """Print one line on stderr."""
-        err.print(escape(text), soft_wrap=True)
+        report(text)
 
     @contextmanager
     def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
@@ -103,13 +113,13 @@ def print_table(title: str, columns: list[str], rows: list[list[object]]) -> Non
     """Print a table, numbers to the right and text to the left."""
     from rich.table import Table
 
-    shown = Table(title=make_visible(title), title_justify="left", title_style="bold", header_style="bold")
+    shown = Table(title=Text(make_visible(title)), title_justify="left", title_style="bold", header_style="bold")
     for place, column in enumerate(columns):
         numeric = all(isinstance(row[place], int | float) for row in rows) and bool(rows)
-        shown.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        shown.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         texts = (f"{cell:,}" if isinstance(cell, int) else make_visible(str(cell)) for cell in row)
-        shown.add_row(*map(escape, texts))
+        shown.add_row(*map(Text, texts))
     out.print(shown)
 
 

@@ -140,7 +140,7 @@ def queries(
 
 
 def _build(request: BuildRequest, plan: bool, prefect: bool, json: bool) -> None:
-    terminal.err.print(f"querytruth: reading {request.definition or 'the definition'}", markup=False)
+    terminal.report(f"querytruth: reading {request.definition or 'the definition'}")
     from querytruth.cli import build_output
 
     if not plan:
@@ -163,7 +163,7 @@ def run_build(request: BuildRequest, prefect: bool) -> BuildResult:
 
     if prefect:
         server = configured_server() or "a temporary server, ready in seconds"
-        terminal.err.print(f"querytruth: running as a Prefect flow on {server}")
+        terminal.report(f"querytruth: running as a Prefect flow on {server}")
     return set_builds.run_build(request, terminal.TerminalReporter(), prefect=prefect)
 
 
@@ -215,7 +215,7 @@ def translate(json: JsonOption = False, *, request: TranslateRequest) -> None:
             terminal.print_json(planned)
             return
         calls = f"{planned['labels']:,} labels, at most {planned['model_calls']:,} calls, {format_forecast(planned)}"
-        terminal.out.print(calls, markup=False, soft_wrap=True)
+        terminal.say(calls)
         return
     if request.price is not None:
         raise UsageError("--price", "needs --plan", "add --plan, or remove --price")
@@ -226,12 +226,10 @@ def translate(json: JsonOption = False, *, request: TranslateRequest) -> None:
         terminal.print_json(found | {"model_calls": done.calls})
         return
     flags = ", ".join(f"{count} {name}" for name, count in sorted(done.problems.items()))
-    terminal.out.print(f"{done.labels} labels, {done.flagged} to check{f' ({flags})' if flags else ''}", markup=False)
-    terminal.out.print(
+    terminal.say(f"{done.labels} labels, {done.flagged} to check{f' ({flags})' if flags else ''}")
+    terminal.say(
         f"{done.file}: write accept or reject into the column verdict and correct wrong proposals; then run: "
-        f"querytruth labels accept {done.file} {request.table} --to my-labels",
-        markup=False,
-        soft_wrap=True,
+        f"querytruth labels accept {done.file} {request.table} --to my-labels"
     )
 
 
@@ -255,7 +253,7 @@ def accept(
         terminal.print_json({"file": str(file), "accepted": accepted, "undecided": undecided})
         return
     left = f", {undecided} rows without a verdict" if undecided else ""
-    terminal.out.print(f"{file}: {accepted} names accepted{left}", markup=False, soft_wrap=True)
+    terminal.say(f"{file}: {accepted} names accepted{left}")
 
 
 class FactsRequest(Request):
@@ -291,4 +289,4 @@ def facts(json: JsonOption = False, *, request: FactsRequest) -> None:
         terminal.print_json({"files": [str(file) for file in files], **found.counts(), "problems": found.problems})
         return
     text = f"written: {', '.join(map(str, files))}. Next: querytruth init album --images {request.images}"
-    terminal.out.print(text, markup=False, soft_wrap=True)
+    terminal.say(text)

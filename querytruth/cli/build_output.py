@@ -18,10 +18,10 @@ _SHOWN_DISPUTES = 5
 def _gallery(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
     known_count, total = plan["known_from_before"], plan["images"]
-    terminal.out.print(f"[bold]{total:,} images[/], {known_count:,} of them already read")
+    terminal.say(f", {known_count:,} of them already read", bold=f"{total:,} images")
     time = f"about {plan['seconds_about']:,.0f} s on this machine"
     disk = f"at most {plan['bytes_about'] / 1e6:,.0f} MB on disk"
-    terminal.out.print(f"{plan['model_calls']} model calls, {time}, {disk}")
+    terminal.say(f"{plan['model_calls']} model calls, {time}, {disk}")
 
 
 def _precision(plan: dict[str, Any]) -> None:
@@ -29,31 +29,31 @@ def _precision(plan: dict[str, Any]) -> None:
     labels = next(stage["entered"] for stage in plan["funnel"] if stage["stage"] == "labels")
     levels = " → ".join(f"{number:,} of level {level}" for level, number in plan["levels"].items())
     total = f"{plan['seeds']:,} seeds with {plan['parents']:,} parents in the hierarchy, {plan['queries']:,} queries"
-    terminal.out.print(f"[bold]{labels:,} labels → {levels}[/]: {total}")
+    terminal.say(f": {total}", bold=f"{labels:,} labels → {levels}")
     calls = f"{plan['model_calls']:,} model calls"
     if phrasings := plan.get("phrasings_at_most"):
         calls += f" at most for at most {phrasings:,} phrasings: {format_forecast(plan)}"
     if asked := plan["judge_calls_at_most"]:
         calls += f", plus at most {asked:,} for the judge"
     cost = f"{calls}, about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
-    terminal.out.print(f"at most {plan['judgments_at_most']:,} judgments, {cost}", markup=False, soft_wrap=True)
+    terminal.say(f"at most {plan['judgments_at_most']:,} judgments, {cost}")
     pairs = plan["derived_pairs"]
     if pairs:
         shown = "; ".join(pairs[:8]) + (" …" if len(pairs) > 8 else "")
-        terminal.out.print(f"accepted as well ({len(pairs)} pairs): {shown}", soft_wrap=True, markup=False)
+        terminal.say(f"accepted as well ({len(pairs)} pairs): {shown}")
 
 
 def _recall(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
-    terminal.out.print(f"[bold]{plan['images']:,} images, {plan['captions']:,} captions[/]")
+    terminal.say("", bold=f"{plan['images']:,} images, {plan['captions']:,} captions")
     again = plan["model_calls_again_at_most"]
     more = f", plus at most {again:,} to ask for captions again or to judge pairs" if again else ""
     known_note = f"{plan['known_from_before']:,} answers are already stored"
-    terminal.out.print(f"{plan['model_calls']:,} model calls{more}; {known_note}", soft_wrap=True)
+    terminal.say(f"{plan['model_calls']:,} model calls{more}; {known_note}")
     if models := plan["models_to_download"]:
-        terminal.out.print(f"models that the build downloads to this machine: {', '.join(models)}", soft_wrap=True)
+        terminal.say(f"models that the build downloads to this machine: {', '.join(models)}")
     cost = f"{format_forecast(plan)}, at most {plan['bytes_about'] / 1e6:,.0f} MB on disk"
-    terminal.out.print(cost, soft_wrap=True, markup=False)
+    terminal.say(cost)
 
 
 def format_forecast(plan: dict[str, Any]) -> str:
@@ -78,18 +78,18 @@ def _generated(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
     query_note = f"{plan['queries']:,} queries, {plan['complete']:,} of them with all their images"
     request_note = f"at most {plan['searches']:,} web searches and {plan['images_at_most']:,} image downloads"
-    terminal.out.print(f"[bold]{query_note}[/]; {request_note}", soft_wrap=True)
+    terminal.say(f"; {request_note}", bold=query_note)
     cost = f"about {plan['seconds_about']:,.0f} s with many hosts, {plan['bytes_about'] / 1e6:,.0f} MB on disk"
     if proposed := plan["judge_calls_at_most"]:
         cost += f"; at most {proposed:,} calls of the judge"
-    terminal.out.print(cost, soft_wrap=True)
+    terminal.say(cost)
 
 
 def _queries(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
     strata = ", ".join(f"{one['drawn']:,} of {one['queries']:,} in {one['stratum']}" for one in plan["strata"])
     text = f"{plan['queries']:,} queries ({strata}) on {plan['images']:,} images"
-    terminal.out.print(f"[bold]{text}[/], about {plan['bytes_about'] / 1e6:,.0f} MB on disk", soft_wrap=True)
+    terminal.say(f", about {plan['bytes_about'] / 1e6:,.0f} MB on disk", bold=text)
 
 
 PLAN_PRINTERS = {
@@ -125,44 +125,40 @@ def show_build_result(result: BuildResult) -> None:
     terminal.print_funnel(result.manifest["funnel"])
     name, counts = f"{result.manifest['name']}/v{result.version}", result.manifest["counts"]
     state = "published" if result.is_new else "unchanged: nothing published, the newest version has the same content,"
-    terminal.out.print(f"[bold]{name}[/] {state} in {result.path}", soft_wrap=True)
-    terminal.out.print(_format_contents(counts))
+    terminal.say(f" {state} in {result.path}", bold=name)
+    terminal.say(_format_contents(counts))
     if ambiguity := result.manifest["notes"].get("ambiguity"):
         from querytruth.formats.set_card import format_share  # imports pandas, which is slow
 
         before, after = ambiguity["before"], ambiguity["after"]
         shares = f"{before['ambiguous']:,} of {before['queries']:,} captions ({format_share(before)}) before"
         resolved = f"{after['ambiguous']:,} of {after['queries']:,} after {ambiguity['policy']}"
-        terminal.out.print(f"ambiguous: {shares}, {resolved}")
+        terminal.say(f"ambiguous: {shares}, {resolved}")
     if collection := result.manifest["notes"].get("collection"):
-        terminal.out.print(format_collection_summary(collection), markup=False, soft_wrap=True)
+        terminal.say(format_collection_summary(collection))
     if result.url is not None:
-        terminal.out.print(f"stored as {result.url}", markup=False, soft_wrap=True)
+        terminal.say(f"stored as {result.url}")
     if result.page is not None:
-        terminal.out.print(f"its page: {result.page}", markup=False, soft_wrap=True)
+        terminal.say(f"its page: {result.page}")
     for smaller in result.nested_results:
-        terminal.out.print(_format_nested_set(smaller), soft_wrap=True)
+        terminal.say(_format_nested_set(smaller))
     for decision, why in result.stale:
-        terminal.err.print(f"decision no longer applies: {decision.decision} on {decision.text!r}: {why}", markup=False)
+        terminal.report(f"decision no longer applies: {decision.decision} on {decision.text!r}: {why}")
     if result.shared_count:
         more = "judgment follows" if result.shared_count == 1 else "judgments follow"
-        terminal.out.print(f"{result.shared_count:,} more {more} from queries with the same meaning as a judged one")
+        terminal.say(f"{result.shared_count:,} more {more} from queries with the same meaning as a judged one")
     for conflict in result.conflicts:
         note = f"queries with the same meaning are judged differently: {conflict.image_id}: {conflict.describe()}"
-        terminal.err.print(
-            f"{note}; each keeps its own; judge one of them again",
-            markup=False,
-            soft_wrap=True,
-        )
+        terminal.report(f"{note}; each keeps its own; judge one of them again")
     _show_disputes(result)
     if count := len(result.edited_waiting):
         about = "edited query has" if count == 1 else "edited queries have"
         note = f"{count:,} {about} no relevant image until a person accepts one (review page, Queries: not judged)"
-        terminal.err.print(f"{note}; until then no metric includes them", markup=False, soft_wrap=True)
+        terminal.report(f"{note}; until then no metric includes them")
     if result.waiting_count:
         about = "decision waits" if result.waiting_count == 1 else "decisions wait"
         note = f"{result.waiting_count} {about} for the next build of the set, which applies them: querytruth build"
-        terminal.err.print(note, markup=False)
+        terminal.report(note)
 
 
 def _show_disputes(result: BuildResult) -> None:
@@ -170,13 +166,13 @@ def _show_disputes(result: BuildResult) -> None:
     if count := len(result.disputed):
         about = "pair of an audit is" if count == 1 else "pairs of audits are"
         note = f"{count:,} {about} left out: two people disagree and no third person has answered (review page, Audit)"
-        terminal.err.print(note, markup=False, soft_wrap=True)
+        terminal.report(note)
     for one in result.disputed[:_SHOWN_DISPUTES]:
-        terminal.err.print(f"  {one.text!r} and {one.image_id}", markup=False, soft_wrap=True)
+        terminal.report(f"  {one.text!r} and {one.image_id}")
     if count := result.disagreement_count:
         about = "decision" if count == 1 else "decisions"
         note = f"people disagree on {count:,} {about}; the last one applies (review page, Pairs: disagreements)"
-        terminal.err.print(note, markup=False, soft_wrap=True)
+        terminal.report(note)
 
 
 def _format_contents(counts: Counts) -> str:
@@ -203,4 +199,4 @@ def format_collection_summary(figures: Collection) -> str:
 def _format_nested_set(result: BuildResult) -> str:
     state = "published" if result.is_new else "unchanged"
     counts, name = result.manifest["counts"], f"{result.manifest['name']}/v{result.version}"
-    return f"  smaller set in it, [bold]{name}[/] {state}: {counts['images']:,} images, {counts['queries']:,} queries"
+    return f"  smaller set in it, {name} {state}: {counts['images']:,} images, {counts['queries']:,} queries"

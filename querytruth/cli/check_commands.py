@@ -39,7 +39,7 @@ def check(json: JsonOption = False, *, request: CheckRequest) -> None:
         terminal.print_json(report.to_json())
     else:
         for line in (*(f"{one.status.upper():13}  {one.query}: {one}" for one in report.cases), *report.notes, report):
-            terminal.out.print(str(line), markup=False, soft_wrap=True)
+            terminal.say(str(line))
     raise SystemExit(bool(report.failures))
 
 
@@ -79,7 +79,7 @@ def init(*, request: GoldenRequest) -> None:
         terminal.print_table(text, ["", "image"], [[rank, name] for rank, name in enumerate(images, start=1)])
         cases += _choose(text, images)
     add_cases(out, {"system": request.system, "images": request.images}, _SHOWN, cases)
-    terminal.out.print(f"{out} written. Next: querytruth check {out} --update", markup=False, soft_wrap=True)
+    terminal.say(f"{out} written. Next: querytruth check {out} --update")
 
 
 def _ask(question: str) -> str:

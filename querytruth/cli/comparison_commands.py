@@ -44,14 +44,14 @@ def compare(json: options.JsonOption = False, *, request: TypedComparison) -> No
 
     Example: querytruth compare family-album bm25.trec lexical
     """
-    terminal.err.print(f"querytruth: reading {request.label}", markup=False)
+    terminal.report(f"querytruth: reading {request.label}")
     from querytruth.api import comparisons
     from querytruth.cli import result_tables
 
     with terminal.reported_run():
         found = comparisons.compare_runs(request, [(None, run) for run in request.run])
     if request.page is not None:
-        terminal.err.print(f"page written: {request.page}", markup=False)
+        terminal.report(f"page written: {request.page}")
     if json:
         most_different = found.pair.most_different_queries[: request.queries] if found.pair else []
         leaked = {"leaked": _plain(found.leaked)} if len(found.leaked) else {}
@@ -83,7 +83,7 @@ def leaderboard(
     """Order all systems that were evaluated on a set, with rank intervals and the groups that it cannot tell apart.
 
     Example: querytruth leaderboard family-album --to board.html"""
-    terminal.err.print(f"querytruth: reading the results of {set_}", markup=False)
+    terminal.report(f"querytruth: reading the results of {set_}")
     from querytruth.api.loaded_set import load
     from querytruth.evaluation.evaluation_result import describe_queries
     from querytruth.review.board_pages import format_rank
@@ -115,9 +115,9 @@ def leaderboard(
     terminal.print_table(f"{board['metric']} on {set_}; {describe_queries(board, board['queries'])}", columns, rows)
     for names in board["groups"]:
         if len(names) > 1:
-            terminal.out.print(f"no significant difference: {', '.join(names)}", markup=False, soft_wrap=True)
+            terminal.say(f"no significant difference: {', '.join(names)}")
     for path in written:
-        terminal.out.print(f"written: {path}", markup=False, soft_wrap=True)
+        terminal.say(f"written: {path}")
 
 
 def _format_languages(one: dict[str, Any], languages: list[str]) -> list[str]:
@@ -135,7 +135,7 @@ def gate(json: options.JsonOption = False, *, request: GateRequest) -> None:
     to decide, unless --undecided says what that counts as.
 
     Example: querytruth gate family-album --candidate new.trec --baseline old.trec --metric ndcg@10 --margin 0.01"""
-    terminal.err.print(f"querytruth: reading {request.label}", markup=False)
+    terminal.report(f"querytruth: reading {request.label}")
     from flows.gate import write_gate_report
     from querytruth.api.comparisons import gate_runs
     from querytruth.review.gate_reports import gate_to_json
@@ -156,18 +156,14 @@ def _show_gate(report: GateReport, written: list[Path]) -> None:
     from querytruth.evaluation.release_gate import GATE_INTERVAL
     from querytruth.review.gate_reports import describe_gated_truth, list_verdicts
 
-    terminal.out.print(
-        f"{report.candidate} against {report.baseline} ({GATE_INTERVAL} intervals)",
-        markup=False,
-        soft_wrap=True,
-    )
+    terminal.say(f"{report.candidate} against {report.baseline} ({GATE_INTERVAL} intervals)")
     for verdict, name, reason in list_verdicts(report):
-        terminal.out.print(f"{verdict:9}  {name}: {reason}", markup=False, soft_wrap=True)
+        terminal.say(f"{verdict:9}  {name}: {reason}")
     if truth := describe_gated_truth(report):
-        terminal.out.print(truth, markup=False, soft_wrap=True)
+        terminal.say(truth)
     for path in written:
-        terminal.out.print(f"written: {path}", markup=False, soft_wrap=True)
-    terminal.out.print(report.verdict, markup=False)
+        terminal.say(f"written: {path}")
+    terminal.say(report.verdict)
 
 
 @command
@@ -175,7 +171,7 @@ def plan_size(json: options.JsonOption = False, *, request: SizeRequest) -> None
     """Plan the number of queries that find a difference of two systems, by a two-sided paired test at 5%.
 
     Example: querytruth plan-size family-album --difference 0.02 --metric ndcg@10 --pilot old.trec new.trec"""
-    terminal.err.print(f"querytruth: reading {request.label}", markup=False)
+    terminal.report(f"querytruth: reading {request.label}")
     from querytruth.api.comparisons import plan_queries
 
     with terminal.reported_run():
@@ -186,11 +182,11 @@ def plan_size(json: options.JsonOption = False, *, request: SizeRequest) -> None
 def _show_plan(plan: dict[str, Any]) -> None:
     at_hand = f"{plan['queries_at_hand']:,} available"
     about = f"detecting a difference of {plan['difference']:g} in {plan['metric']} with {plan['power']:.0%} power"
-    terminal.out.print(f"{about} needs {plan['queries']:,} queries ({at_hand})", markup=False, soft_wrap=True)
+    terminal.say(f"{about} needs {plan['queries']:,} queries ({at_hand})")
     to_pass = plan["queries_to_pass"]
     passes = f"{to_pass:,} queries" if to_pass else "no number of similar queries"
     gate = f"{passes} would let a gate with a margin of {plan['difference']:g} pass an equal system with the same power"
-    terminal.out.print(gate, markup=False, soft_wrap=True)
+    terminal.say(gate)
     pace = f"{plan['seconds_per_judgment']} s each" + (", assumed" if plan["pace_is_assumed"] else ", as logged")
     cost = f"{plan['judgments']:,} judgments, about {plan['hours']} hours ({pace})"
-    terminal.out.print(f"{cost}; {plan['judgments_per_query']} per query", markup=False, soft_wrap=True)
+    terminal.say(f"{cost}; {plan['judgments_per_query']} per query")

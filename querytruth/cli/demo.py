@@ -50,7 +50,7 @@ def demo(
     Example: querytruth demo --out demo
     """
     start = time.monotonic()
-    terminal.err.print("querytruth demo: writing the sample album")
+    terminal.report("querytruth demo: writing the sample album")
     from querytruth.errors import translate_write_errors
     from querytruth.sample_album.album_files import check_sample_captions, write_sample_album
     from querytruth.sets.set_files import find_set
@@ -64,7 +64,7 @@ def demo(
     with _one_server(prefect) as wait_until_ready:
         with translate_write_errors("write album", out, "or give --out another folder"), terminal.reported_run():
             album_images = write_sample_album(out / "album")
-        terminal.out.print(f"{len(album_images)} images in {out / 'album' / 'images'}", soft_wrap=True)
+        terminal.say(f"{len(album_images)} images in {out / 'album' / 'images'}")
         wait_until_ready()
         images = f"images={out / 'album' / 'images'}"
         is_intact = _build_sample_set("gallery", [images], out, prefect)
@@ -74,7 +74,7 @@ def demo(
         truth = (
             f"{check.exactly_judged} of {check.queries} queries have exactly the images that their caption describes"
         )
-        terminal.out.print(f"in fact {check.ambiguous} captions are ambiguous; after merge {truth}\n", soft_wrap=True)
+        terminal.say(f"in fact {check.ambiguous} captions are ambiguous; after merge {truth}\n")
         boxes = f"annotations={out / 'album' / 'annotations.json'}"
         is_intact &= _build_sample_set("precision", [images, boxes], out, prefect)
         is_intact &= _build_sample_set("precision", [images, boxes], out, prefect, "families")
@@ -94,10 +94,10 @@ def demo(
 
     with terminal.reported_run():
         page = write_static(Door(out, out / "datasets"), out, with_names=True)
-    terminal.out.print(f"[bold]Open {page}[/] ({time.monotonic() - start:.0f} s in total)", soft_wrap=True)
+    terminal.say(f" ({time.monotonic() - start:.0f} s in total)", bold=f"Open {page}")
     newest = out / "datasets" / "sample-objects"
     steps = f"querytruth open {out}; querytruth lint {newest}; querytruth export {newest} mteb {out / 'mteb'}"
-    terminal.out.print(f"Next: {steps}", markup=False, soft_wrap=True)
+    terminal.say(f"Next: {steps}")
     if not is_intact:
         raise SystemExit(1)
 
@@ -113,9 +113,8 @@ def _audit_queries(version: Path, out: Path, album_images: list[AlbumImage]) -> 
     with terminal.reported_run():
         found = certify_sample_queries(version, out / "audited", album_images, runs)
     drawn = f"by the drawn scenes it contains {found.recall:.1%}, and {found.wrong_share:.1%} of it is wrong"
-    terminal.out.print(f"certificate of {version.parent.name}: {describe_certificate(found.stated)}; {drawn}: the "
-                       f"certificate {'holds' if found.is_held else 'does not hold'}", soft_wrap=True,
-                       markup=False)  # fmt: skip
+    terminal.say(f"certificate of {version.parent.name}: {describe_certificate(found.stated)}; {drawn}: the "
+                       f"certificate {'holds' if found.is_held else 'does not hold'}")  # fmt: skip
 
 
 def _judge_log(out: Path, album_images: list[AlbumImage]) -> Path:
@@ -127,7 +126,7 @@ def _judge_log(out: Path, album_images: list[AlbumImage]) -> Path:
         judged = judge_sample_log(find_set(str(out / "datasets" / "sample-log")), album_images)
     counts = judged.manifest["counts"]
     text = f"{judged.path.parent.name}/{judged.path.name}: {counts['judgments']:,} judgments of a scripted person"
-    terminal.out.print(f"{text} on {counts['queries']} queries of a search log\n", soft_wrap=True, markup=False)
+    terminal.say(f"{text} on {counts['queries']} queries of a search log\n")
     return judged.path
 
 
@@ -142,13 +141,13 @@ def _ask_search_services(version: Path, texts: Path, out: Path) -> None:
         found, noticed = notice_sample_search(version, texts, out / "search")  # its index lacks the newest months
     for gate in gates:
         decided = f"gate of {gate.candidate} against {gate.baseline}: {gate.verdict}"
-        terminal.out.print(f"{decided} ({list_verdicts(gate)[0][2]})", soft_wrap=True, markup=False)
+        terminal.say(f"{decided} ({list_verdicts(gate)[0][2]})")
     for report in checks:
         page = out / "search" / f"check-{report.system}" / "check.html"
         lines = [f"check of {report.golden}, {report} ({page})", *(f"  {one.query}: {one}" for one in report.failures)]
-        terminal.out.print("\n".join(lines), soft_wrap=True, markup=False)
+        terminal.say("\n".join(lines))
     blind = [f"  {one['kind']}: {one['share']:.0%} of these are never found" for one in list_blind_kinds(found)]
-    terminal.out.print("\n".join([f"{found['line']} ({noticed})", *blind[:1]]), soft_wrap=True, markup=False)
+    terminal.say("\n".join([f"{found['line']} ({noticed})", *blind[:1]]))
 
 
 @contextmanager
@@ -202,16 +201,16 @@ def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: boo
         for run_stage in (run_topics_stage, run_objects_stage):
             result = run_stage(definition, "generated.yaml")
             summary = f"{result.stage} from a transcript: {result.health.summary_line}"
-            terminal.out.print(summary, markup=False, soft_wrap=True)
-            terminal.out.print(f"  report: {result.page}", markup=False, soft_wrap=True)
+            terminal.say(summary)
+            terminal.say(f"  report: {result.page}")
             answered_rows = fill_in_answers(result.file, result.stage)
             answer_note = f"  {answered_rows} rows of {result.file} answered as a person might answer, the rest kept"
-            terminal.out.print(answer_note, markup=False, soft_wrap=True)
+            terminal.say(answer_note)
         run_collect_stage(definition, "generated.yaml")
     is_intact = _build_sample_set("generated", places, out, prefect)
     check = check_sample_queries(find_set(str(out / "datasets" / "sample-queries")), album_images)
     truth = f"in fact {check.truly_relevant} of {check.judged} judgments show what their query names"
-    terminal.out.print(f"{truth}; {check.unjudged_relevant} other images do, too, but are unjudged\n", soft_wrap=True)
+    terminal.say(f"{truth}; {check.unjudged_relevant} other images do, too, but are unjudged\n")
     return is_intact
 
 
@@ -234,7 +233,7 @@ def evaluate_baselines(sets: Mapping[Path, Path | None], metric: str = "ndcg@10"
     show_metric_by_set([result.scored.result for result in results], metric)
     for result in results:
         if result.page is not None and (traffic := describe_traffic(result.scored.result)):
-            terminal.out.print(f"{result.scored.result.set['name']}: {traffic}", soft_wrap=True, markup=False)
+            terminal.say(f"{result.scored.result.set['name']}: {traffic}")
     return [result.page for result in results if result.page is not None]
 
 
@@ -251,5 +250,5 @@ def _build_sample_set(kind: str, overrides: list[str], out: Path, prefect: bool,
     result = run_build(BuildRequest(definition=definition, overrides=overrides, out=out / "datasets"), prefect)
     show_build_result(result)
     problems = list(verify_set(result.path))
-    terminal.out.print(f"verified: {'intact' if not problems else problems[0]}\n", markup=False)
+    terminal.say(f"verified: {'intact' if not problems else problems[0]}\n")
     return not problems

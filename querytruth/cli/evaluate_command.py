@@ -50,7 +50,7 @@ def evaluate(
         raise UsageError("--slice", "works for text-to-image only", "remove --direction")
     if corrected and (request.of is None or request.direction != TEXT_TO_IMAGE):
         raise UsageError("--corrected", "needs a SET and text-to-image", "remove it")
-    terminal.err.print(f"querytruth: reading {request.label}", markup=False)
+    terminal.report(f"querytruth: reading {request.label}")
     from flows.evaluation import check_typing, evaluate_request, load_judgments, measure_typing
     from querytruth.evaluation.judged_sets import check_slices
     from querytruth.sets.published_files import image_roots
@@ -118,4 +118,4 @@ def _show(results: list[StoredResult], corrections: dict[str, list[JsonRecord]],
         show_corrections(corrections["corrected"], corrections["truth"])
     for result in results:
         if result.folder is not None:
-            terminal.out.print(f"written: {result.page or result.folder}", markup=False, soft_wrap=True)
+            terminal.say(f"written: {result.page or result.folder}")

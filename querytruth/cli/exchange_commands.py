@@ -51,7 +51,7 @@ def export(json: options.JsonOption = False, *, request: ExportRequest) -> None:
         return
     loss_note = f"; not in this format: {', '.join(dropped_features)}" if dropped_features else ""
     text = f"{describe_place(request.of, request.out, loaded.path)} exported as {request.format} to {request.to}"
-    terminal.out.print(text + loss_note, soft_wrap=True, markup=False)
+    terminal.say(text + loss_note)
 
 
 @command
@@ -60,7 +60,7 @@ def import_(json: options.JsonOption = False, *, request: ImportRequest) -> None
 
     Example: querytruth import flickr8k_cn Flickr8k-CN datasets/flickr8k-cn --images Flicker8k_Dataset
     """
-    terminal.err.print(f"querytruth: reading {request.source}", markup=False)
+    terminal.report(f"querytruth: reading {request.source}")
     from querytruth.api.set_builds import import_set
     from querytruth.cli.build_output import show_build_result, summarize_build
 
@@ -98,7 +98,7 @@ def publish(json: options.JsonOption = False, *, request: PublishRequest) -> Non
         return
     what = "published" if stored.is_new else "is already stored"
     sent = f"{stored.sent_files:,} files sent, {stored.sent_bytes / 1e6:,.1f} MB"
-    terminal.out.print(f"{stored.url}: {what}; {sent}", markup=False, soft_wrap=True)
+    terminal.say(f"{stored.url}: {what}; {sent}")
 
 
 @command
@@ -118,6 +118,4 @@ def fetch(
     if json:
         terminal.print_json({"path": str(fetched.path), "is_new": fetched.is_new})
         return
-    terminal.out.print(
-        f"{fetched.path}: {'fetched' if fetched.is_new else 'already there'}", markup=False, soft_wrap=True
-    )
+    terminal.say(f"{fetched.path}: {'fetched' if fetched.is_new else 'already there'}")

@@ -48,7 +48,7 @@ def check(json: JsonOption = False, *, request: JudgeCheckRequest) -> None:
     if agreement := found.get("agreement"):
         lines.append(describe_agreement(agreement))
     for line in lines:
-        terminal.out.print(line, markup=False, soft_wrap=True)
+        terminal.say(line)
 
 
 @replies_app.command
@@ -66,10 +66,10 @@ def refresh(json: JsonOption = False, *, request: RefreshRequest) -> None:
     if json:
         terminal.print_json({"model": request.model, "refreshed": count})
         return
-    terminal.out.print(f"{count:,} replies of {request.model} are discarded", markup=False)
+    terminal.say(f"{count:,} replies of {request.model} are discarded")
     build, stage = (
         f"querytruth build {checked.kind} {request.definition}",
         f"querytruth topics {request.definition} --retry-failures",
     )
     again = stage if checked.kind == "generated" else build
-    terminal.out.print(f"Next: {again}, which sends these requests again", markup=False, soft_wrap=True)
+    terminal.say(f"Next: {again}, which sends these requests again")

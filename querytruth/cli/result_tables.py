@@ -111,7 +111,7 @@ def show_system_result(result: EvaluationResult) -> None:
     title = f"{result.system['kind']} {result.system['name']} on {_format_scope(result)}"
     terminal.print_table(title, columns, rows)
     for note in _notes(result):
-        terminal.out.print(note, markup=False, soft_wrap=True)
+        terminal.say(note)
     show_warnings(result)
     if len(left_out := result.left_out):
         shown = [[row.kind, row.id, f"{row.rows:,}", row.known_in] for row in left_out.head(_MAX_LEFT_OUT).itertuples()]
@@ -153,7 +153,7 @@ def show_warnings(result: EvaluationResult, prefix: str = "") -> None:
     for (code, detail), metrics in metrics_by_warning.items():
         about = f" {', '.join(filter(None, metrics))}" if any(metrics) else ""
         message = detail or "the interval includes the value of a random order"
-        terminal.err.print(f"warning: {prefix}{code.replace('_', ' ')}{about}: {message}", markup=False, soft_wrap=True)
+        terminal.report(f"warning: {prefix}{code.replace('_', ' ')}{about}: {message}")
 
 
 def show_pairwise_differences(table: pd.DataFrame) -> None:

@@ -170,12 +170,10 @@ def page(*, request: ReviewRequest) -> None:
         from querytruth.review.server import PageAccess, create_app
 
         guard = PageAccess(listening.getsockname()[1], token_urlsafe(24), request.host)
-        terminal.out.print(f"review page of {path}: {guard.url}", markup=False, soft_wrap=True)
+        terminal.say(f"review page of {path}: {guard.url}")
         if request.host != LOOPBACK:
-            terminal.err.print(
-                "querytruth: anyone with this address can judge; traffic is not encrypted (safer: ssh -L)"
-            )
-        terminal.err.print("querytruth: reading the set; Ctrl-C closes the page, decisions are saved immediately")
+            terminal.report("querytruth: anyone with this address can judge; traffic is not encrypted (safer: ssh -L)")
+        terminal.report("querytruth: reading the set; Ctrl-C closes the page, decisions are saved immediately")
         if reading is None:
             site = ReviewSite(*build_pool_routes(path))
         else:
@@ -183,14 +181,14 @@ def page(*, request: ReviewRequest) -> None:
             site = open_review_site(reading.result(), reviewer, request.run, request.depth, request.system)
         gc.freeze()  # what was read stays: the collector would look through all of it again and again
     if is_fetched_copy(path):
-        terminal.err.print(f"read only: a set in object storage accepts no decisions. To judge it, {FETCH_FIRST}")
+        terminal.report(f"read only: a set in object storage accepts no decisions. To judge it, {FETCH_FIRST}")
     for note in site.notes:
-        terminal.err.print(note, markup=False, soft_wrap=True)
+        terminal.report(note)
     Thread(target=site.prepare, daemon=True).start()
     serve_page(create_app(site.routes, guard, site.start_path), guard, listening, request.no_open)
     next_command = suggest_next_command(request.of, site.about["views"])
     next_command = "run querytruth fetch, then review the set on disk" if is_fetched_copy(path) else next_command
-    terminal.err.print(f"page closed. Next: {next_command}", markup=False)
+    terminal.report(f"page closed. Next: {next_command}")
 
 
 def serve_page(app: ASGIApp, guard: PageAccess, listening: Socket, no_open: bool) -> None:
@@ -275,7 +273,7 @@ def export_csv(json: options.JsonOption = False, *, request: HandedOutRequest) -
     terminal.print_table(f"{path.parent.name} for review", ["file", "rows"], rows)
     filled = "FILE --dry-run" if audit is None else f"{written[0]['file']} --audit {audit} --reviewer YOU"
     next_ = f"Fill in `decision`, then run: querytruth review import-csv {request.of} {filled}"
-    terminal.out.print(next_, soft_wrap=True, markup=False)
+    terminal.say(next_)
 
 
 class FilledTableRequest(Request):
@@ -320,7 +318,7 @@ def import_csv(json: options.JsonOption = False, *, request: FilledTableRequest,
         raise_problems(file, reading.problems)
     known = 0 if request.dry_run else take_decisions(path.parent, reading.decisions)
     if known and not json:
-        terminal.err.print(f"{known} of the decisions were already imported from this export, and count once")
+        terminal.report(f"{known} of the decisions were already imported from this export, and count once")
     if json:
         decisions = [asdict(decision) for decision in reading.decisions]
         terminal.print_json({"taken": not request.dry_run, "added": reading.added_count, "decisions": decisions})
@@ -386,8 +384,8 @@ def _take_answers(
 def _show_answers(counts: dict[str, Any], next_: str) -> None:
     count = f"{counts['answers'] - counts['known']:,} answers {'imported' if counts['taken'] else 'found'}"
     known = f"; {counts['known']:,} already imported" if counts["known"] else ""
-    terminal.out.print(f'{count}, {counts["cannot_tell"]:,} of them "cannot tell"{known}', markup=False)
-    terminal.out.print(next_, markup=False, soft_wrap=True)
+    terminal.say(f'{count}, {counts["cannot_tell"]:,} of them "cannot tell"{known}')
+    terminal.say(next_)
 
 
 @command
@@ -420,7 +418,7 @@ def raise_problems(file: Path, problems: list[str]) -> None:
     from querytruth.sets.review_tables import suggest_tolerances
 
     for problem in problems[:_SHOWN_PROBLEMS]:
-        terminal.err.print(f"{file} {problem}", markup=False, soft_wrap=True)
+        terminal.report(f"{file} {problem}")
     hidden = len(problems) - _SHOWN_PROBLEMS
     more = f" ({hidden} more)" if hidden > 0 else ""
     reason = f"{len(problems)} problems, listed above{more}; no decision was imported"
@@ -435,4 +433,4 @@ def _show(reading: ReviewImportResult, next_: str) -> None:
         for d in reading.decisions
     ]
     terminal.print_table(f"{len(shown)} decisions", ["decision", "query", "image", "new", "note"], shown)
-    terminal.out.print(f"{describe_import(reading) or 'no decisions'}. {next_}", markup=False)
+    terminal.say(f"{describe_import(reading) or 'no decisions'}. {next_}")

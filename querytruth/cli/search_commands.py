@@ -58,7 +58,7 @@ def search(json: JsonOption = False, *, request: TypedSearch, given: frozenset[s
         refuse_options(given, ("of", "text", "trial", "system", "k", "out", "json"), "search --trial")
         _try_service(request, str(request.text), json)
         return
-    terminal.err.print(f"querytruth: reading {request.of}", markup=False)
+    terminal.report(f"querytruth: reading {request.of}")
     from querytruth.api.evaluations import search_set
 
     text, page = request.text, request.page or Path("search.html")
@@ -73,8 +73,8 @@ def search(json: JsonOption = False, *, request: TypedSearch, given: frozenset[s
     terminal.print_table(f"{results.system}: {text}", ["rank", "id", "grade", "score"], rows)
     found = results.relevant_count - len(results.missed)
     about = f"{found:,} of {results.relevant_count:,} relevant images found"
-    terminal.out.print(about if results.is_query else "this query is not in the set: its results are not judged")
-    terminal.out.print(f"page written: {page}", markup=False, soft_wrap=True)
+    terminal.say(about if results.is_query else "this query is not in the set: its results are not judged")
+    terminal.say(f"page written: {page}")
 
 
 def _try_service(request: TypedSearch, text: str, json: bool) -> None:
@@ -94,6 +94,6 @@ def _try_service(request: TypedSearch, text: str, json: bool) -> None:
         terminal.print_table(f"{described.name}: {text}", ["rank", "id", "score", "maps to"], shown)
         unmapped = sum(not row.get("query_id", row["image_id"]) for row in rows)
         lost = f"; {unmapped:,} match nothing in {set_}" if set_ else ""
-        terminal.out.print(f"{len(rows):,} results in {milliseconds} ms{lost}", markup=False, soft_wrap=True)
+        terminal.say(f"{len(rows):,} results in {milliseconds} ms{lost}")
         for line in explain_hits(hits, described, text, set_, out):
-            terminal.out.print(line, markup=False, soft_wrap=True)
+            terminal.say(line)

@@ -85,7 +85,7 @@ def _run_stage(stage: str, request: TypedStage, table: TableOptions, json: bool,
         _show_health(stage, [request, *of_others], json)
         return
     refuse_options(given & {"beside"}, (), f"{stage} without --health")
-    terminal.err.print(f"querytruth: reading {request.definition}", markup=False)
+    terminal.report(f"querytruth: reading {request.definition}")
     from builders.generated.stages import run_objects_stage, run_topics_stage
 
     definition: Any = request.load_definition()
@@ -119,8 +119,8 @@ def _show_plan(plan: dict[str, Any], json: bool) -> None:
         terminal.print_json(plan)
         return
     asked = f"{plan['asked']:,} questions about {plan['stage']} are already answered"
-    terminal.out.print(f"{asked}; at most {plan['model_calls']:,} model calls", soft_wrap=True)
-    terminal.out.print(build_output.format_forecast(plan), markup=False, soft_wrap=True)
+    terminal.say(f"{asked}; at most {plan['model_calls']:,} model calls")
+    terminal.say(build_output.format_forecast(plan))
 
 
 def _summarize_stage(result: StageResult) -> dict[str, Any]:
@@ -139,15 +139,15 @@ def _summarize_stage(result: StageResult) -> dict[str, Any]:
 
 def _show_stage(result: StageResult) -> None:
     terminal.print_funnel(result.ledger.funnel())
-    terminal.out.print(result.health.summary_line, markup=False, soft_wrap=True)
+    terminal.say(result.health.summary_line)
     for warning in result.health.warnings:
-        terminal.err.print(f"warning: {warning.text}", markup=False, soft_wrap=True)
+        terminal.report(f"warning: {warning.text}")
     ended = ", ".join(f"{number} {why.replace('_', ' ')}" for why, number in sorted(result.stop_counts.items()))
-    terminal.out.print(f"{result.calls:,} model calls; stopped: {ended}", markup=False)
-    terminal.out.print(f"report: {result.page}", markup=False, soft_wrap=True)
-    terminal.out.print(result.next_step_text, markup=False, soft_wrap=True)
+    terminal.say(f"{result.calls:,} model calls; stopped: {ended}")
+    terminal.say(f"report: {result.page}")
+    terminal.say(result.next_step_text)
     on_page = f"querytruth review {shlex.quote(str(result.file))}"
-    terminal.out.print(f"in a spreadsheet, or on a page: {on_page}", markup=False, soft_wrap=True)
+    terminal.say(f"in a spreadsheet, or on a page: {on_page}")
 
 
 @command
@@ -156,7 +156,7 @@ def collect(plan: PlanOption = False, json: JsonOption = False, *, request: Coll
 
     Example: querytruth collect generated.yaml
     """
-    terminal.err.print(f"querytruth: reading {request.definition}", markup=False)
+    terminal.report(f"querytruth: reading {request.definition}")
     from builders.generated.collect_stage import run_collect_stage
 
     loaded: Any = request.load_definition()
@@ -191,21 +191,21 @@ def _summarize_collection(result: CollectResult) -> dict[str, Any]:
 def _show_collection(result: CollectResult) -> None:
     terminal.print_funnel(result.ledger.funnel())
     figures = result.figures
-    terminal.out.print(build_output.format_collection_summary(figures), markup=False, soft_wrap=True)
+    terminal.say(build_output.format_collection_summary(figures))
     failed = sorted(figures["fetched"].get("failed", {}).items(), key=lambda item: (-item[1], item[0]))
     if failed:
         failure_counts = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in failed)
-        terminal.out.print(f"no image: {failure_counts}", markup=False, soft_wrap=True)
+        terminal.say(f"no image: {failure_counts}")
     if result.pending:
         again = "the same command retries those that may still succeed"
-        terminal.out.print(f"{result.pending:,} queries are pending: {again}", soft_wrap=True)
-    terminal.out.print(f"result of each query: {result.file}", markup=False, soft_wrap=True)
-    terminal.out.print(f"then: {result.command}", markup=False, soft_wrap=True)
+        terminal.say(f"{result.pending:,} queries are pending: {again}")
+    terminal.say(f"result of each query: {result.file}")
+    terminal.say(f"then: {result.command}")
 
 
 def _compare_strategies(request: TypedTopics, questions: int, json: bool) -> None:
     """Run every strategy on one budget, and print the figures side by side."""
-    terminal.err.print(f"querytruth: reading {request.definition}", markup=False)
+    terminal.report(f"querytruth: reading {request.definition}")
     from builders.generated.strategy_comparison import compare_strategies
 
     definition: Any = request.load_definition()
@@ -228,12 +228,12 @@ def _compare_strategies(request: TypedTopics, questions: int, json: bool) -> Non
     }
     columns = ["", *(row["strategy"].replace("_", " ") for row in rows)]
     terminal.print_table("Strategies", columns, [[name, *values] for name, values in figures.items()])
-    terminal.out.print(f"plots: {page}", markup=False, soft_wrap=True)
+    terminal.say(f"plots: {page}")
 
 
 def _show_health(stage: str, requests: list[TypedStage], json: bool) -> None:
     """Print the health of all runs of a stage side by side."""
-    terminal.err.print(f"querytruth: reading {', '.join(str(one.definition) for one in requests)}", markup=False)
+    terminal.report(f"querytruth: reading {', '.join(str(one.definition) for one in requests)}")
     from builders.generated.generator_health import build_run_row
     from builders.generated.stages import list_finished_runs
 
@@ -265,7 +265,7 @@ def _show_runs(stage: str, rows: list[dict[str, Any]]) -> None:
     }
     strategies = [row["strategy"].replace("_", " ") for row in rows]
     terminal.print_table(f"Runs of {stage}", ["", *strategies], [[name, *values] for name, values in figures.items()])
-    terminal.out.print("* run of the table that is under review now")
+    terminal.say("* run of the table that is under review now")
 
 
 @command
@@ -276,7 +276,7 @@ def train(json: JsonOption = False, *, request: TypedTraining) -> None:
 
     Example: querytruth train training.yaml --set steps.epochs=10
     """
-    terminal.err.print(f"querytruth: reading {request.definition}", markup=False)
+    terminal.report(f"querytruth: reading {request.definition}")
     from flows.training import plan_training, train_dual_encoder
 
     checked: Any = request.load_definition()
@@ -300,7 +300,7 @@ def _show_training_plan(plan: dict[str, Any]) -> None:
     steps = plan["steps_an_epoch"] * plan["epochs_at_most"]
     text = f"{plan['pairs']:,} training pairs, {plan['steps_an_epoch']:,} steps per epoch, at most {steps:,} steps"
     text += f", on {plan['device']}; about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
-    terminal.out.print(text, markup=False, soft_wrap=True)
+    terminal.say(text)
 
 
 def _summary(result: Any) -> dict[str, Any]:
@@ -319,9 +319,9 @@ def _show(result: Any) -> None:
 
     rows: list[list[object]] = [[*row] for row in list_score_rows(result.figures, result.chance)]
     status = "trained" if result.is_new else "was already trained"
-    terminal.out.print(f"[bold]{result.folder}[/] {status}, {len(result.history)} epochs", soft_wrap=True)
+    terminal.say(f" {status}, {len(result.history)} epochs", bold=str(result.folder))
     terminal.print_table("On the held-out images (95% intervals)", ["", *(title for title, _ in COLUMNS), CHANCE], rows)
     if warning := warn_of_chance(result.chance):
-        terminal.out.print(f"warning: {warning}", markup=False, soft_wrap=True)
+        terminal.say(f"warning: {warning}")
     next_ = f"Next: querytruth evaluate {result.test_set} --model {result.folder}"
-    terminal.out.print(next_, markup=False, soft_wrap=True)
+    terminal.say(next_)

@@ -56,7 +56,7 @@ def show(
 
         with image_roots(images), pages_in(page_language):
             write_set_page(path, page)
-        terminal.err.print(f"page written: {page}")
+        terminal.report(f"page written: {page}")
 
 
 def _list_rejected(path: Path, manifest: Manifest, reason: str, json: bool) -> None:
@@ -78,7 +78,7 @@ def _list_rejected(path: Path, manifest: Manifest, reason: str, json: bool) -> N
     shown = found.head(_MOST_REJECTED)[columns].astype("str").fillna("")
     terminal.print_table(f"{len(found):,} not accepted", columns, shown.to_numpy().tolist())
     if len(found) > len(shown):
-        terminal.out.print(f"{len(found) - len(shown):,} more; use --json to list all")
+        terminal.say(f"{len(found) - len(shown):,} more; use --json to list all")
 
 
 def _show_card(path: Path, place: str, manifest: Manifest) -> None:
@@ -87,8 +87,7 @@ def _show_card(path: Path, place: str, manifest: Manifest) -> None:
 
     counts = manifest["counts"]
     parent, grades = manifest["parent"], manifest["grades"]
-    name = f"[bold]{manifest['name']}/v{manifest['version']}[/]"
-    terminal.out.print(f"{name} {manifest['kind']} set in {place}", soft_wrap=True)
+    terminal.say(f" {manifest['kind']} set in {place}", bold=f"{manifest['name']}/v{manifest['version']}")
     terminal.print_table(
         "Counts",
         ["what", "number"],
@@ -106,12 +105,12 @@ def _show_card(path: Path, place: str, manifest: Manifest) -> None:
     terminal.print_funnel(manifest["funnel"])
     decisions = manifest["decisions"]
     origin = f"from v{parent['version']}" if parent else "first version"
-    terminal.out.print(f"{origin}; decisions in effect {len(decisions['in_effect'])}, stale {len(decisions['stale'])}")
-    terminal.out.print(f"content digest {manifest['content_digest']}", soft_wrap=True)
+    terminal.say(f"{origin}; decisions in effect {len(decisions['in_effect'])}, stale {len(decisions['stale'])}")
+    terminal.say(f"content digest {manifest['content_digest']}")
     for line in describe_notice(path, manifest["content_digest"]):
-        terminal.out.print(line, markup=False, soft_wrap=True)
+        terminal.say(line)
     for warning in describe_overlap(path, manifest["content_digest"]):
-        terminal.out.print(f"warning: {warning}", markup=False, soft_wrap=True)
+        terminal.say(f"warning: {warning}")
 
 
 @command
@@ -142,9 +141,9 @@ def verify(
         terminal.print_json({"path": place, "problems": problems})
     else:
         for problem in problems:
-            terminal.out.print(f"{place}/{problem}", markup=False, soft_wrap=True)
+            terminal.say(f"{place}/{problem}")
         outcome = f"{len(problems)} problems" if problems else f"intact, {checked}"
-        terminal.out.print(f"{place}: {outcome}", soft_wrap=True, markup=False)
+        terminal.say(f"{place}: {outcome}")
     if problems:
         raise SystemExit(1)
 
@@ -175,14 +174,14 @@ def gc(
             with translate_write_errors("remove leftovers", path):
                 path.unlink(missing_ok=True)
         if not json:
-            terminal.out.print(str(path), markup=False, soft_wrap=True)
+            terminal.say(str(path))
     if not dry_run:
         remove_abandoned_folders(folder / ".publish")
     if json:
         terminal.print_json({"files": [str(path) for path in leftovers], "bytes": total, "removed": not dry_run})
         return
     done = "would be removed" if dry_run else "removed"
-    terminal.err.print(f"{len(leftovers)} files {done}, {total / 1e6:,.1f} MB")
+    terminal.report(f"{len(leftovers)} files {done}, {total / 1e6:,.1f} MB")
 
 
 @command
@@ -205,7 +204,7 @@ def lint(set_: SetArgument, out: OutOption = DATASETS_FOLDER, json: JsonOption =
         ]
         terminal.print_table(f"Lint of {place}", ["", "check", "cases", "what", "examples"], rows)
     else:
-        terminal.out.print(f"{place}: nothing found", soft_wrap=True)
+        terminal.say(f"{place}: nothing found")
     if (findings["severity"] == "error").any():
         raise SystemExit(1)
 
@@ -234,7 +233,7 @@ def diff(
     before, after = (LoadedSet(find_version(one, out, remote="tables"), out) for one in (set_a, set_b))
     found = before.diff(after)
     for warning in found.warnings:
-        terminal.err.print(warning, markup=False, soft_wrap=True)
+        terminal.report(warning)
     difference = found.difference
     if json:
         terminal.print_json({**asdict(difference), "comparable": difference.comparability})
@@ -247,22 +246,20 @@ def diff(
         title = f"{table.kind.capitalize()} {table.change}: {table.total:,}"
         terminal.print_table(title, table.columns, shown)
     if difference.judgments_with_them:
-        terminal.out.print(
-            f"{difference.judgments_with_them:,} judgments were added or removed with their query or image"
-        )
-    terminal.out.print(difference.comparability)
+        terminal.say(f"{difference.judgments_with_them:,} judgments were added or removed with their query or image")
+    terminal.say(difference.comparability)
     if page is not None:
         earlier, later = (read_set(one.path) for one in (before, after))
         with pages_in(page_language):
             html = render_difference_page(earlier, later, tables, difference.comparability)
             write_page(page, html, "or give another file")
-        terminal.err.print(f"page written: {page}", markup=False)
+        terminal.report(f"page written: {page}")
 
 
 def _agree_to_definition(lines: list[str]) -> bool:
     """Show the lines of a stranger's definition, and ask whether to build with them."""
     for line in lines:
-        terminal.err.print(line, markup=False, soft_wrap=True)
+        terminal.report(line)
     return Confirm.ask("The definition of the set names these. Build with them?", console=terminal.err, default=False)
 
 
@@ -303,23 +300,21 @@ def rebuild(
     manifest = read_manifest(path)
     same = rebuilt.digest == manifest["content_digest"]
     for line in rebuilt.inputs_moved:
-        terminal.err.print(f"input moved; using {line}", markup=False, soft_wrap=True)
+        terminal.report(f"input moved; using {line}")
     if json:
         outcome = {"path": str(path), "same": same}
         terminal.print_json(outcome | {"content_digest": rebuilt.digest, "inputs_changed": rebuilt.inputs_changed})
     elif same:
-        terminal.out.print(f"{path}: the rebuild has the same content digest {rebuilt.digest}", soft_wrap=True)
+        terminal.say(f"{path}: the rebuild has the same content digest {rebuilt.digest}")
     else:
         published = manifest["content_digest"]
-        terminal.out.print(
-            f"{path}: the rebuild has {rebuilt.digest}, the published version has {published}", soft_wrap=True
-        )
+        terminal.say(f"{path}: the rebuild has {rebuilt.digest}, the published version has {published}")
         for name in rebuilt.inputs_changed:
-            terminal.out.print(f"input {name} differs from the file that the version was built from", markup=False)
+            terminal.say(f"input {name} differs from the file that the version was built from")
         changes = asdict(compare_versions(set_files.read_set(path).tables, rebuilt.as_stored()))
         lists = {name: value for name, value in changes.items() if isinstance(value, list) and value}
         sizes = [f"{len(value):,} {name.replace('_', ' ')}" for name, value in lists.items()]
-        terminal.out.print(", ".join(sizes) or "only the order differs")
+        terminal.say(", ".join(sizes) or "only the order differs")
     if not same:
         raise SystemExit(1)
 
@@ -349,4 +344,4 @@ def list_(out: OutOption = DATASETS_FOLDER, json: JsonOption = False) -> None:
         columns = ["name", "kind", "version", "queries", "images", "judgments"]
         terminal.print_table(f"Sets in {out}", columns, [list(one.values()) for one in sets])
     else:
-        terminal.out.print(f"{out}: no published sets", soft_wrap=True)
+        terminal.say(f"{out}: no published sets")

@@ -55,7 +55,7 @@ def doctor(json: JsonOption = False, *, request: TypedCheck) -> None:
         for check in checks:
             state = "ok" if check.problem is None else "problem"
             line = f"{state:8}{check.name}: {check.problem or check.found}"
-            terminal.out.print(line, markup=False, soft_wrap=True)
+            terminal.say(line)
     if any(check.problem is not None for check in checks):
         raise SystemExit(1)
 
@@ -71,7 +71,7 @@ def _show_libraries(is_json: bool) -> None:
         [one.name, one.installed or "-", one.tested, "" if one.state == "tested" else one.state] for one in versions
     ]
     terminal.print_table("Libraries", ["library", "installed", "tested", "state"], rows)
-    terminal.out.print(describe_newer(versions), markup=False, soft_wrap=True)
+    terminal.say(describe_newer(versions))
 
 
 class InitRequest(Request):
@@ -139,9 +139,7 @@ def init(json: JsonOption = False, *, request: InitRequest) -> None:
         if kind == "prefect" and not (settings := path.with_name("prefect.toml")).exists():
             settings.write_bytes((SHIPPED_FOLDER / "starters" / "prefect.toml").read_bytes())
     if images is not None and "://" not in images and not Path(images).expanduser().exists():
-        terminal.err.print(
-            f"{images} does not exist yet: set `images` in {path} to the location of the images", markup=False
-        )
+        terminal.report(f"{images} does not exist yet: set `images` in {path} to the location of the images")
     if json:
         terminal.print_json({"path": str(path), "kind": kind, **facts})
     else:
@@ -153,7 +151,7 @@ def init(json: JsonOption = False, *, request: InitRequest) -> None:
             "prefect": "prefect --no-prompt deploy --all",
         }
         next_ = commands.get(kind, f"querytruth build {kind} {path} --plan")
-        terminal.out.print(f"{path} written. Next: {next_}", soft_wrap=True)
+        terminal.say(f"{path} written. Next: {next_}")
 
 
 def _ask(request: InitRequest) -> InitRequest:
@@ -223,7 +221,7 @@ def open_(*, request: OpenRequest) -> None:
 
         with terminal.reported_run():
             page = write_static(Door(request.folder, request.out), request.static, with_names=request.with_names)
-        terminal.out.print(f"written: {page}", markup=False, soft_wrap=True)
+        terminal.say(f"written: {page}")
         return
     listening = open_page_socket(request.host, request.port)  # connections wait while the page is loaded
     from flows.door import Door
@@ -232,9 +230,9 @@ def open_(*, request: OpenRequest) -> None:
 
     door = Door(request.folder, request.out, request.reviewer or current_user_name())
     access = PageAccess(listening.getsockname()[1], token_urlsafe(24), request.host)
-    terminal.out.print(f"page of {request.folder.absolute()}: {access.url}", markup=False, soft_wrap=True)
+    terminal.say(f"page of {request.folder.absolute()}: {access.url}")
     if request.host != LOOPBACK:
-        terminal.err.print("querytruth: anyone with this address can judge and start builds; traffic is not encrypted")
-    terminal.err.print("querytruth: Ctrl-C closes the page; judgments are saved immediately")
+        terminal.report("querytruth: anyone with this address can judge and start builds; traffic is not encrypted")
+    terminal.report("querytruth: Ctrl-C closes the page; judgments are saved immediately")
     app = create_app(door_routes(door), access, "/door", ReviewMount(door))
     serve_page(app, access, listening, request.no_open)

@@ -52,16 +52,16 @@ def plan(json: options.JsonOption = False, *, request: DrawRequest) -> None:
     )
     each = f" by {planned['people']} people each" if planned["people"] > 1 else ""
     work = f"{planned['judgments']:,} judgments{each}, about {planned['hours']} hours"
-    terminal.out.print(f"{work} ({pace})", markup=False)
+    terminal.say(f"{work} ({pace})")
     if judge is not None:
         cost = [f"{value:,} {unit}" for unit, value in planned["judge_cost"].items() if value is not None]
         costs = f" ({', '.join(cost)})" if cost else ""
-        terminal.out.print(f"judge {planned['judge']}: {planned['judge_calls']:,} calls{costs}", markup=False)
+        terminal.say(f"judge {planned['judge']}: {planned['judge_calls']:,} calls{costs}")
     if planned["expected_width"] is not None:
         widths = ", ".join(f"{width:.3f} wide if {share}" for share, width in planned["expected_width"].items())
         rest = f"{widths} of the pairs that are not relevant in the set are relevant"
-        terminal.out.print(f"the interval of the missing share is about {rest}", soft_wrap=True)
-    terminal.out.print("Next: run the same command with start instead of plan")
+        terminal.say(f"the interval of the missing share is about {rest}")
+    terminal.say("Next: run the same command with start instead of plan")
 
 
 @app.command
@@ -93,7 +93,7 @@ def start(json: options.JsonOption = False, *, request: DrawRequest) -> None:
     next_steps = (
         review if wanted.until else f"{review}, or querytruth review export-csv {wanted.set} --audit {wanted.name}"
     )
-    terminal.out.print(f"Next: {next_steps}", markup=False, soft_wrap=True)
+    terminal.say(f"Next: {next_steps}")
 
 
 @app.command
@@ -120,8 +120,8 @@ def report(
         terminal.print_json(findings)
         return
     show_audit_report(findings)
-    terminal.out.print(f"written: {file}", markup=False, soft_wrap=True)
-    terminal.out.print(f"Next: querytruth apply {set_}", markup=False, soft_wrap=True)
+    terminal.say(f"written: {file}")
+    terminal.say(f"Next: querytruth apply {set_}")
 
 
 @command
@@ -129,7 +129,7 @@ def overlap(json: options.JsonOption = False, *, request: OverlapRequest) -> Non
     """Find what a set shares with training data or with another set: images, texts, and the queries that they leak.
 
     Example: querytruth overlap family-album --against training/images --against captions.parquet --to overlap"""
-    terminal.err.print(f"querytruth: comparing {request.of} with {', '.join(request.against)}", markup=False)
+    terminal.report(f"querytruth: comparing {request.of} with {', '.join(request.against)}")
     from querytruth.audit.overlap_page import overlap_set
     from querytruth.audit.overlap_pairs import describe_bytes_alone
 
@@ -143,17 +143,17 @@ def overlap(json: options.JsonOption = False, *, request: OverlapRequest) -> Non
     by = f"{summary['leaked_by_image']:,} by an image, {summary['leaked_by_text']:,} by the text"
     others = {name.replace("_", " "): len(queries) for name, queries in summary["queries_by_overlap"].items()}
     rest = "".join(f"; {others[name]:,} {name}" for name in ("partly leaked", "unknown") if name in others)
-    terminal.out.print(f"pairs: {pairs}\n{leaked}{rest} ({by})", markup=False, soft_wrap=True)
+    terminal.say(f"pairs: {pairs}\n{leaked}{rest} ({by})")
     read = f"{summary['images_compared']:,} of {summary['images']:,} images of the set were compared"
-    terminal.out.print(read, markup=False)
+    terminal.say(read)
     if summary["by_bytes_alone"]:
         alone = describe_bytes_alone(summary["by_bytes_alone"])
-        terminal.out.print(f"without a hash, so edited copies are not found: {alone}", markup=False, soft_wrap=True)
-    terminal.out.print(f"not checked: {'; '.join(summary['not_searched'])}", markup=False, soft_wrap=True)
-    terminal.out.print(f"written: {page}", markup=False, soft_wrap=True)
+        terminal.say(f"without a hash, so edited copies are not found: {alone}")
+    terminal.say(f"not checked: {'; '.join(summary['not_searched'])}")
+    terminal.say(f"written: {page}")
     if request.drop:
         says = f"{dropped:,} queries marked to be dropped; next: querytruth apply {request.of}"
-        terminal.out.print(says, markup=False, soft_wrap=True)
+        terminal.say(says)
 
 
 @command
@@ -161,7 +161,7 @@ def notice(json: options.JsonOption = False, *, request: NoticeRequest) -> None:
     """Measure which damages of a search a set would notice, and where that search is blind.
 
     Example: querytruth notice family-album --run bm25.trec --metric ndcg@10 --margin 0.01"""
-    terminal.err.print(f"querytruth: damaging the results on {request.of}", markup=False)
+    terminal.report(f"querytruth: damaging the results on {request.of}")
     from querytruth.audit.notice import notice_set
     from querytruth.cli.trust_tables import show_notice
 
@@ -171,4 +171,4 @@ def notice(json: options.JsonOption = False, *, request: NoticeRequest) -> None:
         terminal.print_json(found)
         return
     show_notice(found)
-    terminal.out.print(f"written: {page}", markup=False, soft_wrap=True)
+    terminal.say(f"written: {page}")

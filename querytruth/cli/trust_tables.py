@@ -28,17 +28,17 @@ def show_audit_report(report: dict[str, Any]) -> None:
     ]
     if certificate := report.get("certificate"):
         title = f"{report['name']}, an audit of {set_name}"
-        terminal.out.print(f"{title}: {describe_certificate(certificate)}", markup=False, soft_wrap=True)
+        terminal.say(f"{title}: {describe_certificate(certificate)}")
     else:
         terminal.print_table(f"{report['name']}, an audit of {set_name}", ["", "estimate", "from", "to (95%)"], rows)
-    terminal.out.print(_describe_answers(answers), markup=False, soft_wrap=True)
+    terminal.say(_describe_answers(answers))
     outside = report["outside"]
     if outside["at_most"] is not None:
         text = f"outside the pool: at most {outside['at_most']:,.0f} relevant pairs of {outside['pairs']:,} (95%), "
         seen = f"{outside['relevant']} of {outside['answered']} judged"
-        terminal.out.print(text + seen, markup=False, soft_wrap=True)
+        terminal.say(text + seen)
     if report["judge"] is not None:
-        terminal.out.print(describe_agreement_line(report["judge"]), markup=False, soft_wrap=True)
+        terminal.say(describe_agreement_line(report["judge"]))
     if report["slices"]:
         shown: list[list[Any]] = [
             [row["aspect"], row["value"], row["measure"], row["answered"], *_ends(row, "estimate")]
@@ -67,7 +67,7 @@ def show_corrections(rows: list[dict[str, Any]], truth: list[dict[str, Any]]) ->
         if row["measure"] in texts:
             share, low, high = ("–" if row[end] is None else f"{row[end]:.1%}" for end in ("value", "low", "high"))
             text = f"{row['audit']}, {row['answered']:,} pairs answered: {share} ({low} to {high})"
-            terminal.out.print(f"{text} {texts[row['measure']]}", markup=False, soft_wrap=True)
+            terminal.say(f"{text} {texts[row['measure']]}")
 
 
 def _ends(row: dict[str, Any], value: str) -> list[str]:
@@ -155,7 +155,7 @@ def show_notice(found: JsonRecord) -> None:
         f"{len(leaks)} of {len(found['shortcuts'])} systems that ignore the images beat chance",
         *(f"  {one['system']}: nDCG {one['ndcg']:.3f}, random {one['random']:.3f}" for one in leaks),
     ]  # fmt: skip
-    terminal.out.print("\n".join(lines), markup=False, soft_wrap=True)
+    terminal.say("\n".join(lines))
     if found["typing"]:
         show_typing(found["system"]["name"], found["typing"])
 
@@ -171,4 +171,4 @@ def show_typing(name: str, kinds: list[JsonRecord]) -> None:
     terminal.print_table(f"{name}: the same queries in other spellings", columns, rows)
     if kinds and kinds[0]["lost"]:
         line = f"{kinds[0]['kind']} costs most: for example “{kinds[0]['example']}” typed as “{kinds[0]['typed']}”"
-        terminal.out.print(line, markup=False, soft_wrap=True)
+        terminal.say(line)

@@ -61,7 +61,7 @@ class HeadOptions(StrictModel):
 
 
 class LossOptions(StrictModel, allow_inf_nan=False):
-    """InfoNCE, and margins to hard negatives, weighted as in docs/baselines.md."""
+    """InfoNCE, and margins to hard negatives, weighted as in docs/evaluation.md."""
 
     temperature: float = Field(0.07, gt=0)
     smoothing: float = Field(0.1, ge=0, lt=1)

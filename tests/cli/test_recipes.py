@@ -127,7 +127,7 @@ def test_there_is_a_recipe_for_each_of_the_five() -> None:
         "qdrant",
         "folder",
     }
-    for page, place in (("recipes.md", "recipes"), ("zh/recipes.md", "../recipes")):
+    for page, place in (("systems.md", "recipes"), ("zh/systems.md", "../recipes")):
         text = (RECIPES.parent / page).read_text("utf-8")
         assert all(f"({place}/{file.name})" in text for file in RECIPES.glob("*.yaml")), page
 

@@ -21,7 +21,7 @@ def test_it_rises_over_the_first_epoch_and_falls_to_a_twentieth() -> None:
 
 
 def test_the_reports_own_formula_is_lower_and_flat_at_its_end() -> None:
-    """docs/baselines.md says by how much."""
+    """docs/evaluation.md says by how much."""
 
     def reported(step: int, warm_up: int, total: int) -> float:
         if step < warm_up:

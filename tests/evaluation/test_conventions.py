@@ -1,4 +1,4 @@
-"""The two tables of docs/conventions.md: recomputed from each tool's definitions, and asked of the tools themselves.
+"""The two tables of docs/methods.md: recomputed from each tool's definitions, and asked of the tools themselves.
 
 Each tool runs in an environment of its own, made from the package index, where it is not among those of the tests.
 """
@@ -20,7 +20,7 @@ from querytruth.evaluation.metrics import compute_metric, parse_metric
 from querytruth.evaluation.ranking import rank_run
 from tests.evaluation.other_evaluators import Qrels, Run
 
-PAGES = [Path(__file__).parents[2] / "docs" / name for name in ("conventions.md", "zh/conventions.md")]
+PAGES = [Path(__file__).parents[2] / "docs" / name for name in ("methods.md", "zh/methods.md")]
 IMAGES = [f"img_{n:02}" for n in range(12)]
 QRELS: Qrels = {
     "q1": {"img_00": 2, "img_03": 1, "img_05": 0},

@@ -20,7 +20,7 @@ def list_lost(cells: Iterable[Cell]) -> list[Cell]:
 
 
 def test_every_promise_of_the_documents_is_simulated_and_every_simulated_one_is_in_them() -> None:
-    text = (ROOT / "docs/performance.md").read_text("utf-8")
+    text = (ROOT / "benchmarks/README.md").read_text("utf-8")
     source = Path(promises.__file__).read_text("utf-8")
     assert set(re.findall(f"`({_NAME})`", text)) == set(re.findall(f'"({_NAME})"', source))
 

@@ -23,10 +23,7 @@ from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.manifest import Input
 
-_ONLY_NAMED = (
-    "The gallery contains only the images that the files name: other images that a search over the folder returns "
-    "count as unjudged."
-)
+_ONLY_NAMED = "The gallery contains only the images that the files name: a search's other results count as unjudged."
 
 
 class ImportDefinition(SetDefinition):
@@ -46,7 +43,7 @@ class ImportDefinition(SetDefinition):
 
     @property
     def is_whole_folder(self) -> bool:
-        """Return whether images of the folder that the files do not list are in the gallery, too."""
+        """Return whether images of the folder that the files do not list also belong to the gallery."""
         usual = "folder" if self.format in ("pairs", "golden") and self.split is None else "named"
         return self.images is not None and (self.gallery or usual) == "folder"
 
@@ -71,10 +68,10 @@ def read_publisher_files(definition: ImportDefinition, store: ImageStore) -> Imp
 
 
 def read_images(imported: ImportedTables, store: ImageStore, definition: ImportDefinition) -> pd.DataFrame | None:
-    """A row per listed image: its scan, or the `reason` why there is none; None if the publisher ships no images and
-    the definition names no folder of them.
+    """Return a row per listed image: its scan, or the `reason` why there is none; None if the publisher ships no images
+    and the definition names no folder of them.
 
-    Raises UserError if the definition's `images` is no folder.
+    Raises UserError if the definition's `images` is not a folder.
     """
     folder = definition.out / definition.name
     places = imported.images["place"]
@@ -90,8 +87,8 @@ def read_images(imported: ImportedTables, store: ImageStore, definition: ImportD
 
 
 def _name_files(imported: ImportedTables, root: Path) -> list[str]:
-    """The names by which images are looked for below `root`: those that the files list, or in an export of ours the
-    files that a set names by its ids."""
+    """Return the names by which images are looked up below `root`: those that the files list, or, in an export of ours,
+    the files that a set names by its ids."""
     names = dict(zip(imported.images["image"], imported.images["file_name"], strict=True))
     if imported.keeps_ids:
         names |= {
@@ -168,7 +165,7 @@ def list_input_records(imported: ImportedTables, root: Path) -> list[Input]:
 
 @step("lint")
 def list_lint_limitations(tables: Tables, ledger: Ledger) -> list[str]:
-    """What a lint of the tables finds, as known limitations on the card."""
+    """Return the findings of a lint of the tables as known limitations for the card."""
     return finding_lines(lint_tables(replace(tables, ledger=ledger.rows())))
 
 

@@ -33,10 +33,7 @@ from querytruth.sets.manifest_notes import JudgeFigures
 from querytruth.sets.query_texts import list_meanings
 
 PAIR = ["query_id", "image_id"]
-_FITS, _SHOWS = (
-    "the caption fits the image",
-    "the image shows what the query asks for",
-)  # of a caption, of another query
+_FITS, _SHOWS = "the caption fits the image", "the image shows what is asked for"  # of a caption, of another query
 _UNCALIBRATED, _UNDECIDED, _NO_SCORE = "judge_not_calibrated", "judge_not_sure", "judge_gave_no_score"
 _LIMITATION = "judgments come from a model that was calibrated on people's answers: some of them are wrong."
 AskingBuild = RecallDefinition | PrecisionDefinition | GeneratedDefinition
@@ -105,9 +102,9 @@ def judge_pairs(
     images: Mapping[str, ChatImage],
     session: ChatSession,
 ) -> JudgedPairs:
-    """Ask the judge about every proposed pair (query_id, image_id), and decides those of which it is sure as people's
-    answers on earlier versions calibrate it. Each reply is stored before it is read; of queries that ask the same one
-    is asked. Raises UserError where the judge answers nothing."""
+    """Ask the judge about every proposed pair (query_id, image_id), and decide those of which it is sure after
+    calibration on people's answers on earlier versions. Each reply is stored before it is read; of queries that ask for
+    the same, one is asked. Raises UserError if the judge gives no answers."""
     judge, asked_as = load_pair_judge(rule), choose_asked_queries(queries)
     grades = {1: _FITS if isinstance(definition, RecallDefinition) else _SHOWS}
     questions = JudgeQuestions(
@@ -159,8 +156,8 @@ def decide_pairs(
     asked: pd.DataFrame, scores: FloatArray, answers: Mapping[tuple[str, str], bool], name: str, at_least: float
 ) -> JudgedPairs:
     """Return the pairs (query_id, image_id) with the probability that people find each relevant, by the judge's scores
-    (NaN without one) as people's `answers` calibrate them. A pair is sure from `at_least` on; below 30 answers, or
-    where these are all alike, none is."""
+    (NaN without one), calibrated on people's `answers`. A pair is sure from `at_least` on; with fewer than 30 answers,
+    or if these are all the same, no pair is sure."""
     keys = list(asked[PAIR].itertuples(index=False, name=None))
     relevant = np.array([np.nan if key not in answers else float(answers[key]) for key in keys], dtype=np.float64)
     is_scored = ~np.isnan(scores)

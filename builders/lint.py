@@ -85,7 +85,7 @@ def _parts(words: str, lengths: list[int]) -> Iterator[str]:
 
 
 def lint_tables(tables: Tables) -> list[LintFinding]:
-    """Return all findings, errors first; none for a clean set."""
+    """Return all findings, errors first; empty for a clean set."""
     findings = [*_dangling(tables), *_duplicate_images(tables), *_source_defects(tables.ledger)]
     if len(tables.queries):  # a gallery has none
         findings += [
@@ -103,7 +103,7 @@ def lint_tables(tables: Tables) -> list[LintFinding]:
 
 
 def lint_certificate(manifest: Manifest) -> list[LintFinding]:
-    """Return a warning for judged queries of which nobody certified how complete their truth is."""
+    """Return a warning for judged queries if nobody certified how complete their relevant images are."""
     if manifest["notes"].get("certificate") or not manifest["counts"]["judgments"]:
         return []
     says = "judgments whose completeness nobody certified: run querytruth audit start SET --until recall=0.9"
@@ -157,7 +157,7 @@ def _empty_truth(tables: Tables) -> LintFinding | None:
 
 
 def _unjudged(tables: Tables) -> LintFinding | None:
-    """Find queries without a relevant image of which too few are judged to say that there is none, in sets that are
+    """Find queries without a relevant image that have too few judged images to say that there is none, in sets that are
     published before people judge."""
     waiting = tables.queries if not len(tables.qrels) else tables.queries[is_sampled(tables.queries)]
     known = set(list_used(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"]))
@@ -250,9 +250,7 @@ def _contradicting_truth(tables: Tables) -> LintFinding | None:
             contradicting.add(meaning)
     texts = dict(zip(tables.queries["query_id"].tolist(), tables.queries["text"].tolist(), strict=True))
     cases = [" = ".join(texts[query_id] for query_id in shared[meaning]) for meaning in contradicting]
-    return _finding(
-        "contradicting_truth", "error", "groups of queries that ask for the same have different relevant images", cases
-    )
+    return _finding("contradicting_truth", "error", "queries that ask the same have different relevant images", cases)
 
 
 def _hash_truths(qrels: pd.DataFrame, *, with_grades: bool = True) -> dict[str, int]:
@@ -305,9 +303,7 @@ def _open_candidate_judgments(tables: Tables) -> LintFinding | None:
         f"{row.query_id} {texts[row.query_id]} — {row.image_id}: {row.evidence}"
         for row in open_candidate_judgments(tables).itertuples(index=False)
     ]
-    return _finding(
-        "candidate_judgments_open", "note", "pairs may be relevant and wait for a person to judge them", cases
-    )
+    return _finding("candidate_judgments_open", "note", "pairs may be relevant and wait for people to judge", cases)
 
 
 def _unreachable(tables: Tables) -> LintFinding | None:
@@ -317,8 +313,8 @@ def _unreachable(tables: Tables) -> LintFinding | None:
 
 
 def _implausible_answers(tables: Tables) -> LintFinding | None:
-    """Find images that are right for implausibly many queries. Labels say why an image is right: queries by them are
-    left out. Images of a duplicate group count together."""
+    """Find images that are relevant to implausibly many queries. Queries by labels are left out, because labels explain
+    why an image is relevant. Images of a duplicate group count together."""
     asked = tables.queries.loc[tables.queries["labels"].isna(), "query_id"]
     positive = tables.qrels[(tables.qrels["relevance"] > 0) & tables.qrels["query_id"].isin(asked)]
     images = positive["image_id"].astype("str")

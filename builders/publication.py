@@ -72,7 +72,7 @@ def propose_set_name(name: str, kind: str, out: Path) -> str:
 
 
 def _published_kind(folder: Path) -> str | None:
-    """Return the kind of the newest version in a set's folder; None where there is none."""
+    """Return the kind of the newest version in a set's folder; None if there is none."""
     version = newest_version(folder)
     return None if version is None else str(read_manifest(folder / f"v{version}")["kind"])
 
@@ -113,13 +113,12 @@ def _own_images_folder(path: Path, tables: Tables) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """The published version, or the newest one where nothing changed (`is_new` is False), and its stale decisions.
+    """The published version, or the newest one if nothing changed (`is_new` is False), and its stale decisions.
     `conflicts`, `shared_count`: those of `DecisionOutcome`; `waiting_count`: number of decisions that only the next
-    build can apply; `page`: the version's page, if written; `url`: the version in a bucket; `disputed`: an answer of
-    each pair of an audit that is left out until a third person answers; `disagreement_count`: number of queries and
-    judgments on which people differ elsewhere, where the last decision holds; `edited_waiting`: queries with an edited
-    text that have no relevant image until a person says yes to one; `tables`: of a new version, until its page is
-    written."""
+    build can apply; `page`: the version's page, if written; `url`: the version in a bucket; `disputed`: one answer for
+    each pair of an audit that is left out until a third person answers; `disagreement_count`: number of other queries
+    and judgments on which people differ, where the last decision counts; `edited_waiting`: edited queries that have no
+    relevant image until a person accepts one; `tables`: of a new version, until its page is written."""
 
     path: Path
     version: int
@@ -343,8 +342,8 @@ def _publish(
 
 
 def _carry_certificate(fields: BuildRecord, folder: Path, digest: str) -> tuple[Notes, list[str]]:
-    """Return the notes and the known limitations of a version with this content digest: with the certificate that was
-    made of it, or, where the newest version has the same content, with that one's."""
+    """Return the notes and the known limitations of a version with this content digest: with its certificate, or, if
+    the newest version has the same content, with that version's."""
     notes: Notes = {**fields["notes"]}
     limits = [one for one in fields["known_limitations"] if one != _CERTIFICATE_ENDED]
     newest = newest_version(folder)

@@ -66,7 +66,7 @@ class _Loss(NamedTuple):
 
 
 def has_content(kind: str, tables: Tables) -> bool:
-    """Return whether a set of this kind has what it is published for: a gallery images, any other set queries."""
+    """Return whether a set of this kind has its main content: images in a gallery, queries in any other set."""
     return len(tables.images if kind == "gallery" else tables.queries) > 0
 
 

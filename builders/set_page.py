@@ -23,27 +23,21 @@ from querytruth.sets.query_texts import list_meanings
 _CANDIDATES = 2000  # queries that are sampled from, to bound the time
 _ROWS = 4096  # judgments of one grade per query that are sampled from: "person" has half a million
 _KINDS = {
-    "precision": "One query, many relevant images. The ground truth comes from annotated objects and from facts in "
-    "files; every judgment has a grade and its evidence.",
-    "queries": "What people typed into a search, sampled from its log; relevant images are those that people judged "
-    "relevant.",
+    "precision": "One query, many relevant images. The ground truth comes from annotated objects and facts in files; "
+    "every judgment has a grade and its evidence.",
+    "queries": "Queries sampled from the log of a search; relevant images are those that people judged relevant.",
     "imported": "Queries, images and judgments of another collection.",
 }
 _BATCHES = {1: "Single labels", 2: "Pairs of labels", 3: "Triples of labels"}
 _INTRODUCTIONS = {
-    (1, False): "One label is requested. Every image with that label, or with a label that is accepted for it, is "
-    "relevant.",
-    (1, True): "Nodes of the tag tree. Boxes do not have their names: boxes of every label below a node count; the "
-    "captions say which.",
+    (1, False): "One label. Every image with that label, or with a label that is accepted for it, is relevant.",
+    (1, True): "Nodes of the tag tree. Boxes of every label below a node count; the captions say which.",
     (2, False): "Both labels on one image. Images that lack one of them are judged not relevant: near misses.",
 }
 _FAMILIES = {
     "count": ("Numbers", "The number of objects on the image. Images with another number of them are near misses."),
     "size": ("Sizes", "How much of the image an object takes up."),
-    "spatial": (
-        "Places",
-        "Where one object is relative to another. The same two objects in other places are a near miss.",
-    ),
+    "spatial": ("Places", "One object's place relative to another. The same two in other places are a near miss."),
     "negation": ("Absence", "One object without another. Images with both are near misses."),
     "attribute": ("Attributes", "An object with an attribute. The same object with another attribute is a near miss."),
 }
@@ -73,7 +67,7 @@ class Batch(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class QueryGroup:
     """Queries that ask for the same (`list_meanings`). Grades and images are those of the first wording;
-    `has_differing_judgments`: another wording has other judgments, as where people decided on one alone."""
+    `has_differing_judgments`: another wording has other judgments, for example if people decided on only one."""
 
     labels: tuple[str, ...]
     wordings: tuple[DisplayedWording, ...]

@@ -58,9 +58,7 @@ class AuditParameters(StrictModel):
 class JudgedSampleForm(RunInput):
     """Confirms that people have judged the sample."""
 
-    report_now: bool = Field(
-        False, description="Write the report even if pairs are open or two people disagree on them."
-    )
+    report_now: bool = Field(False, description="Report even if pairs are open or disputed.")
 
 
 def audit_run_name() -> str:
@@ -116,7 +114,7 @@ def _draw_sample(prepared: PreparedAudit) -> None:
 
 
 def _describe_open_pairs(path: Path, name: str) -> str:
-    """How many pairs wait for people, "" where none does."""
+    """Return how many pairs wait for people, or ""."""
     drawn, stored = load_audit(path, name)
     answers = read_answers(path, drawn)
     if drawn.manifest["unit"] == audit_files.CARDS_UNIT:

@@ -23,7 +23,7 @@ _PAGE_RESULTS = 10  # of a case, with thumbnails
 
 
 class CheckRequest(Request):
-    """Does a search still find what it must?"""
+    """Check whether a search still finds what it must."""
 
     stage: ClassVar[str] = STAGE
 

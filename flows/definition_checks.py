@@ -53,7 +53,7 @@ _TEMPLATES = SHIPPED_FOLDER / "starters"
 
 
 class DefinitionCheck(NamedTuple):
-    """What was checked and what was found: `problem` None where all is well."""
+    """What was checked and the result: `problem` is None if all is well."""
 
     name: str
     found: str
@@ -198,9 +198,7 @@ def _measure_disk(out: Path) -> str:
     place = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(place).free
     if free < _LEAST_FREE:
-        raise UserError(
-            "check disk", place, f"has only {free / 1000000.0:,.0f} MB left", "free up space, or change `out`"
-        )
+        raise UserError("check disk", place, f"has {free / 1e6:,.0f} MB left", "free up space, or change `out`")
     return f"{free / 1e9:,.1f} GB free below {place}"
 
 
@@ -318,8 +316,8 @@ def _precision(annotations: Sequence[Path] | None, images: str | None, folder: P
 
 
 def _inspect_annotations(paths: Sequence[Path]) -> tuple[str, int, str]:
-    """Return the label table that has the categories of all files, the minimum number of images, and a set name, which
-    is that of the first file."""
+    """Return the label table that has the categories of all files, the minimum number of images, and a set name, from
+    the first file."""
     from builders.precision.annotation_files import read_annotations
 
     files = [read_annotations(path) for path in paths]

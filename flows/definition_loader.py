@@ -82,10 +82,7 @@ def load_audit_definition(path: Path, overrides: Sequence[str]) -> AuditDefiniti
     data = _read_file(path)
     if (kind := data.get("kind", "audit")) != "audit":
         raise UserError(
-            READ_STAGE,
-            path,
-            f"has kind {kind!r}, not 'audit'",
-            "give a definition of kind audit, made with querytruth init audit",
+            READ_STAGE, path, f"has kind {kind!r}, not 'audit'", "give a definition made with querytruth init audit"
         )
     try:
         return AuditDefinition.model_validate(_override_all(AuditDefinition, data, path, overrides))
@@ -133,9 +130,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         problem = getattr(error, "problem", None) or ("not UTF-8" if isinstance(error, UnicodeDecodeError) else error)
         raise UserError(READ_STAGE, where, f"is not valid YAML ({problem})", "fix the line") from None
     if not isinstance(data, dict):
-        raise UserError(
-            READ_STAGE, path, "is not a mapping of keys to values", "start with a definition from querytruth init"
-        )
+        raise UserError(READ_STAGE, path, "is not a mapping of keys to values", "start from querytruth init")
     return data
 
 
@@ -154,10 +149,7 @@ def _override(data: dict[str, Any], override: str) -> tuple[str, ...]:
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
         raise UserError(
-            READ_STAGE,
-            f"--set {override}",
-            "does not have the form key=value",
-            "write, for example, --set mixes.levels=2",
+            READ_STAGE, f"--set {override}", "must have the form key=value", "write e.g. --set mixes.levels=2"
         )
     *parents, last = key.strip().split(".")
     try:

@@ -1,7 +1,7 @@
 """The page of a folder: everything below it, a search box, and the first steps of a folder without a set.
 
-What the page does, commands do: builds, imports and evaluations run as the command that stands beside the button; a
-judgment is a row of judgments.csv, which `import pairs` and `check` read.
+The page runs commands: builds, imports and evaluations run as the command that is shown beside the button; a judgment
+is a row of judgments.csv, which `import pairs` and `check` read.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Job:
 
 
 class Door:
-    """What is below a folder, and what a person does with it. New sets go into `out`, other files into the folder where
-    the command runs."""
+    """The content of a folder, and the actions of a person on it. New sets are written to `out`, other files to the
+    folder where the command runs."""
 
     def __init__(self, root: Path, out: Path, reviewer: str = "") -> None:
         if not root.is_dir():
@@ -85,7 +85,7 @@ class Door:
         self._lock = Lock()
 
     def read_index(self) -> FolderIndex:
-        """What is there now, or was a moment ago."""
+        """The current content, at most a moment old."""
         if time.monotonic() - self._index[0] > _MOMENT:
             index = read_folder(self.root, self.out, beside=Path())
             self._index = time.monotonic(), index
@@ -202,8 +202,8 @@ class Door:
             return {(row["query"], row["image"]): row | {"grade": str(int(row["grade"]))} for row in read}
 
     def read_stated_grades(self, text: str) -> dict[str, str]:
-        """What the sets below the folder say of photos for a query, such as "trips: 1", by the photo's path. A set that
-        cannot be read says nothing."""
+        """Return what the sets below the folder state about photos for a query, such as "trips: 1", by the photo's
+        path. A set that cannot be read states nothing."""
         stated: dict[str, list[str]] = {}
         for one in self.read_index().sets:
             with suppress(OSError, ValueError, KeyError):
@@ -352,7 +352,7 @@ _JSON_KEYS |= {"sentences": "captions of Karpathy's splits"}
 
 
 def recognise_file(path: Path, photos: Path) -> tuple[str, list[str]]:
-    """What a file is, and the commands that take it. Raises UserError for one that nothing takes."""
+    """Return what a file is, and the commands that accept it. Raises UserError if no command accepts it."""
     kind = _find_kind(path)
     words = {"file": path.name, "set": f"datasets/{path.stem.lower()}", "images": str(photos)}
     quoted = {name: shlex.quote(word) for name, word in words.items()}
@@ -382,7 +382,7 @@ def _find_kind(path: Path) -> str:
 
 def open(folder: str | Path = ".", out: str | Path = "datasets", *, show: bool = True) -> str:
     """Serve the page of a folder while this process lives, as `querytruth open` does, and return its address; `show`:
-    in the browser, too. Raises UserError."""
+    also open it in the browser. Raises UserError."""
     words = [sys.executable, "-m", "querytruth", "open", str(folder), "--out", str(out)]
     pipe = subprocess.PIPE
     process = subprocess.Popen(words if show else [*words, "--no-open"], stdout=pipe, stderr=pipe, text=True)

@@ -1,4 +1,4 @@
-"""The addresses of a folder's page: the page, what it shows, what it starts, and the review of each set inside it."""
+"""The addresses of a folder's page: the page, its data, its actions, and the review of each set inside it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Text = Annotated[str, Body(max_length=4000)]
 
 
 def door_routes(door: Door) -> list[APIRouter]:
-    """Return the routes of the page and of what it starts."""
+    """Return the routes of the page and of its actions."""
     return [_page_routes(door), _search_routes(door)]
 
 

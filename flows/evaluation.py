@@ -109,8 +109,8 @@ def evaluate_systems(
 def _find_folders(
     judged: JudgedSet, systems: Sequence[EvaluatedSystem], directions: Sequence[str], options: EvaluationOptions
 ) -> dict[str, list[Path | None]]:
-    """By direction the folder of each system's result. Raises UserError where two would share one, or where one has the
-    result of another run or another set: the same run on the same set may be evaluated again."""
+    """Return, by direction, the folder of each system's result. Raises UserError if two would share one, or if one has
+    the result of another run or another set: the same run on the same set may be evaluated again."""
     folders: dict[str, list[Path | None]] = {direction: [] for direction in directions}
     report = options.report
     for direction in directions:
@@ -136,9 +136,7 @@ def _refuse_other_result(folder: Path, judged: JudgedSet, system: EvaluatedSyste
     wanted = json.loads(canonical_json(system.description)), *_what_is_evaluated(judged.description), direction
     if held != wanted:
         source = stored["system"].get("file") or stored["system"]["name"]
-        reason = (
-            f"already holds the result of another run ({source} on {stored['set']['name']}/v{stored['set']['version']})"
-        )
+        reason = f"holds the result of another run ({source} on {stored['set']['name']}/v{stored['set']['version']})"
         raise UserError("evaluate", folder, reason, "give this run another name")
 
 
@@ -156,8 +154,8 @@ def load_judgments(request: JudgedRequest) -> JudgedSet:
 
 
 def load_systems(request: EvaluationRequest, judged: JudgedSet, image_change: str = "") -> list[EvaluatedSystem]:
-    """Return the systems that a request names: runs, baselines, a matrix, services, vectors and models, last, which
-    encode the images after a change. Raises UserError for one that cannot be read."""
+    """Return the systems that a request names: runs, baselines, a matrix, services, vectors and, last, models, which
+    encode the images after a change. Raises UserError if one cannot be read."""
     runs = [one for run in request.run for one in systems.list_runs(Path(run))]
     found = [systems.load_run_system(run, judged, request.scores) for run in runs]
     if request.ids != "image_id":

@@ -69,11 +69,7 @@ def run_flow_script(kind: SetKind) -> None:
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help=parameter_help)
     parameters = parser.parse_args().param
     server = configured_server()
-    waits = (
-        f"using the Prefect server at {server}"
-        if server
-        else ("starting a temporary Prefect server; this takes a few seconds")
-    )
+    waits = f"using the Prefect server at {server}" if server else "starting a temporary Prefect server (a few seconds)"
     print(f"{kind.flow_name}: {waits}", file=sys.stderr, flush=True)
     silence_prefect()
     from flows.prefect_runs.build_flows import create_build_flow

@@ -36,8 +36,7 @@ from querytruth.sets.ledger import Ledger
 _SCAN_SECONDS, _RENDER_SECONDS, _BYTES_A_PIXEL = 0.004, 0.015, 0.2
 
 GALLERY_LIMITATIONS = [
-    "Near-duplicates are found by comparing views of whole images: small crops and, unless requested, rotated images "
-    "are not found.",
+    "Near-duplicates are found by views of whole images: not small crops and, unless requested, not rotated images.",
     "Places and times come from the cameras; their clocks may be wrong.",
 ]
 
@@ -92,7 +91,7 @@ def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
 
 
 def plan_gallery(definition: GalleryDefinition) -> dict[str, Any]:
-    """What a build would do and cost; no image is read."""
+    """Return what a build would do and cost; no image is read."""
     ledger = Ledger()
     source, listing = list_images(definition, ledger)
     images = len(listing.items)

@@ -29,13 +29,11 @@ _ANSWER_SECONDS, _IMAGES_PER_SECOND, _BYTES_A_IMAGE, _BYTES_A_PIXEL = 0.5, 30, 1
 _STAGE_NOTE_KEYS = ("rows", "stops", "tokens", "health", "course")
 JUDGED_GRADES = {"1": "the image search found it for the query, and a judge or a person confirmed that it fits"}
 UNSEEN_LIMITATION = (
-    "Relevant images are the first ones that the image search found; nobody checked them, and some of them show "
-    "something else."
+    "Relevant images are the first results of the image search; nobody checked them, and some show something else."
 )
 GENERATED_LIMITATIONS = [
     "Images of other queries may show the same thing: those pairs are unjudged and count as wrong.",
-    "Near-duplicates are found by comparing views of whole images: small crops and, unless requested, rotated images "
-    "are not found.",
+    "Near-duplicates are found by views of whole images: not small crops and, unless requested, not rotated images.",
 ]
 
 
@@ -91,7 +89,7 @@ def build_generated_tables(definition: GeneratedDefinition, *, connected: bool =
 
 
 def plan_generated(definition: GeneratedDefinition) -> dict[str, Any]:
-    """What a build would still have to ask the web for, by the stored pages; the web is not asked."""
+    """Return what a build would still request from the web, by the stored pages; the web is not accessed."""
     ledger = Ledger()
     chosen = load_chosen_objects(definition, steps.DEFINITION_PLACEHOLDER, ledger=ledger)
     collection = collection_steps.collect_images(definition, chosen, ledger, connected=False)

@@ -20,8 +20,7 @@ from querytruth.sets.manifest import Provenance
 
 QUERIES_GRADES = {"1": "a person judged it relevant", "0": "a person judged it not relevant"}
 QUERIES_LIMITATIONS = [
-    "The language of a query is derived from its letters, unless the log names it: every text in Latin letters "
-    "counts as English.",
+    "The language of a query follows from its letters, unless the log names it: Latin letters count as English.",
     "Misspelt queries remain separate queries.",
 ]
 _BYTES_A_PIXEL = 0.2

@@ -30,8 +30,8 @@ _STAGE = "refresh replies"
 
 @dataclass(frozen=True, slots=True)
 class RebuiltVersion:
-    """The version as built now, the names of the inputs whose bytes have changed, and lines on inputs that lie
-    elsewhere than when it was published."""
+    """The version as built now, the names of the inputs whose bytes have changed, and lines on inputs that have moved
+    since it was published."""
 
     tables: Tables
     digest: str
@@ -85,7 +85,7 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
 
 
 def _build_again(definition: Any, manifest: Manifest, path: Path) -> BuiltTables:
-    """Return the tables of the build. Raises UserError that says what the set lacks where it came without replies."""
+    """Return the tables of the build. Raises UserError that states what is missing if the set came without replies."""
     try:
         if manifest["notes"].get("nested"):
             return rebuild_nested_set(definition, manifest, path.parent.parent)
@@ -127,10 +127,7 @@ def _check_inputs(definition: dict[str, Any], path: Path) -> None:
     missing = [f"{key} {definition[key]}" for key in _INPUT_KEYS if _is_gone(str(definition.get(key)))]
     if missing:
         names = " and ".join(Path(one.partition(" ")[2]).name for one in missing)
-        reason = (
-            f"was built from files that are missing here: {', '.join(missing)[:120]}; verify, evaluate and export "
-            "still work"
-        )
+        reason = f"misses files it was built from: {', '.join(missing)[:120]}; verify, evaluate and export still work"
         raise UserError("rebuild", path, reason, f"copy {names} to this folder, or beside the set")
 
 
@@ -150,8 +147,8 @@ def _check_agreed(definition: dict[str, Any], path: Path, agree: Callable[[list[
 
 
 def list_outside_names(definition: dict[str, Any]) -> list[str]:
-    """The lines of a definition (`captions.options.base_url: http://…`) that name a file, a folder, an address, a key
-    or a model, in order. `out` is none of them: a rebuild writes below the set's own folder."""
+    """Return the lines of a definition (`captions.options.base_url: http://…`) that name a file, a folder, an address,
+    a key or a model, in order, except `out`: a rebuild writes below the set's own folder."""
     return list(_outside_names(definition, ()))
 
 
@@ -180,9 +177,7 @@ def refresh_replies(definition: SetDefinition, model: str) -> int:
     """Set the stored replies of a model aside; return their number. The next build asks again; a rebuild of an older
     version uses them. Raises UserError for a model without replies."""
     if not isinstance(definition, RecallDefinition | GeneratedDefinition | PrecisionDefinition):
-        raise UserError(
-            _STAGE, definition.name, f"has kind {definition.kind}, which uses no model", "give another definition"
-        )
+        raise UserError(_STAGE, definition.name, f"has kind {definition.kind}, which uses no model", "give another one")
     with open_definition_replies(definition) as store:
         known = store.identities()
         chosen = [identity for identity in known if identity.name == model]

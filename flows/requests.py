@@ -1,5 +1,5 @@
-"""What builds take, and the stages before them: the options of their commands, the arguments of `qt.build`, the form of
-their Prefect flows.
+"""Requests of builds and of the stages before them: the options of their commands, the arguments of `qt.build`, and the
+form of their Prefect flows.
 
 The definition stays a file that is read when the build starts: an edit needs no new deployment.
 """
@@ -38,7 +38,7 @@ def list_overrides(given: Any) -> Any:
 
 
 class DefinitionRequest(Request):
-    """What is done with a set's definition. `kind`: of the sets, as in definitions; None: of each."""
+    """An operation on a set's definition. `kind`: of the sets, as in definitions; None: of each."""
 
     stage: ClassVar[str] = "build"
     kind: ClassVar[str | None] = None
@@ -90,17 +90,17 @@ class DefinitionRequest(Request):
         return str(self.definition) if isinstance(self.definition, str | Path) else self.label
 
     def start_run(self, reporter: Reporter) -> BuildRun:
-        """How it runs."""
+        """Return how it runs."""
         return BuildRun(reporter, self.worker_count, **self.run_flags)
 
     @property
     def worker_count(self) -> int:
-        """How many parts are done at once: of a request without a number, as many as there are cores."""
+        """Return how many parts run in parallel: without a number, as many as there are cores."""
         return getattr(self, "workers", None) or os.cpu_count() or 1
 
     @property
     def run_flags(self) -> dict[str, Any]:
-        """Which of `rescan`, `offline`, `retry_failures` and `accept_loss` are wanted."""
+        """Return which of `rescan`, `offline`, `retry_failures` and `accept_loss` are set."""
         return {name: getattr(self, name, False) for name in _RUN_FLAGS}
 
 
@@ -116,11 +116,9 @@ class BuildRequest(DefinitionRequest):
     )
     workers: Annotated[int | None, _WORKERS] = None
     runner: Annotated[str, ByName("--runner", "threads|dask")] = Field(
-        "threads", description="Where images are read: threads, dask, or dask:ADDRESS for a running cluster."
+        "threads", description="Where images are read: threads, dask, or dask:ADDRESS (a running cluster)."
     )
-    accept_loss: bool = Field(
-        False, description="Continue although the decision log has lost decisions of the newest version."
-    )
+    accept_loss: bool = Field(False, description="Continue even if decisions of the newest version were lost.")
     hours: Annotated[float | None, _HOURS, IN_FORMS] = None
 
     def load_definition(self) -> SetDefinition:
@@ -141,7 +139,7 @@ class GalleryBuild(BuildRequest):
 
 
 class ModelBuild(GalleryBuild):
-    """A build that asks models, too."""
+    """A build that also asks models."""
 
     kind: ClassVar[str | None] = None
 
@@ -211,7 +209,7 @@ class TrainingRequest(DefinitionRequest):
 
 
 class RefreshRequest(DefinitionRequest):
-    """Which replies the next build asks for again."""
+    """Which replies the next build requests again."""
 
     stage: ClassVar[str] = "refresh replies"
 
@@ -260,18 +258,13 @@ class ImportRequest(Request):
     images: Path | None = Field(None, description="Folder of the images, if it is a different one.")
     gallery: Literal["folder", "named"] | None = Field(
         None,
-        description="Use all images of the folder (default for a table of pairs), or only the named ones (default "
-        "for all other formats).",
+        description="All images of the folder (default for tables of pairs) or only the named ones (other formats).",
     )
     split: str | None = Field(None, description="Split to import (default: the one used for evaluation).")
     title: str = Field("", description="Title of the set (default: the publisher's).")
     licence: str = Field("", description="Licence of the set (default: the publisher's).")
-    lose_at_most: float = Field(
-        0.2, ge=0, le=1, description="Largest share of the last version's queries that may be lost."
-    )
-    accept_loss: bool = Field(
-        False, description="Continue although the decision log has lost decisions of the newest version."
-    )
+    lose_at_most: float = Field(0.2, ge=0, le=1, description="Share of the last version's queries that may be lost.")
+    accept_loss: bool = Field(False, description="Continue even if decisions of the newest version were lost.")
     tables: Annotated[list[str], BeforeValidator(list_overrides), ByName("--table", "KEY=VALUE")] = Field(
         default_factory=list, description="Options for reading its tables, such as encoding=gb18030 or sheet=final."
     )

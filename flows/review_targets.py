@@ -33,7 +33,7 @@ def resolve_review_target(target: str, out: Path) -> Path:
 
 
 def find_pool_table(path: str) -> Path:
-    """Return the path of a readable table of topics or objects. Raises UserError where there is none."""
+    """Return the path of a readable table of topics or objects. Raises UserError if there is none."""
     table = Path(path)
     if table.stem not in _NEXT_COMMANDS:
         reason = "is not a table of topics or objects"

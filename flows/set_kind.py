@@ -1,7 +1,7 @@
-"""The record of a kind of set: how it is built, planned and shown, also where its versions lie in a bucket.
+"""The record of a kind of set: how it is built, planned and shown, also if its versions are in a bucket.
 
-Each kind's own file fills in one. With a bucket, the newest version is fetched before a build, the new one is published
-after it.
+Each kind's own file fills in one. With a bucket, the newest version is fetched before a build, and the new one is
+published after it.
 """
 
 import re
@@ -102,7 +102,7 @@ def render_judged_page(stored: set_files.StoredSet) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetKind:
     """`build_tables` builds without publishing. `publish` builds and publishes, None: just those tables. `plan` returns
-    what a build would cost. `parameters` are those of the kind's Prefect flow, None: it has none."""
+    what a build would cost. `parameters`: those of the kind's Prefect flow, None without a flow."""
 
     name: str
     summary: str

@@ -41,7 +41,7 @@ def build_set_with_page(definition: SetDefinition) -> BuildResult:
 
 
 def plan_set(definition: SetDefinition) -> dict[str, Any]:
-    """What a build would do; nothing is published. Raises ValueError for a kind without a plan."""
+    """Return what a build would do; nothing is published. Raises ValueError for a kind without a plan."""
     plan = SET_KINDS[definition.kind].plan
     if plan is None:
         raise ValueError(f"a set of kind {definition.kind} has no plan")

@@ -68,8 +68,8 @@ def train_dual_encoder(definition: TrainingDefinition) -> TrainingResult:
 
 
 def plan_training(definition: TrainingDefinition) -> dict[str, Any]:
-    """What a training would do: the sizes of the parts, pairs of query and image, and optimizer steps. Reads the set's
-    tables alone; no image is decoded, and nothing is written."""
+    """Return what a training would do: the sizes of the parts, pairs of query and image, and optimizer steps. Reads
+    only the set's tables; no image is decoded, and nothing is written."""
     from querytruth.dual_encoder.augmentation import ENLARGEMENT  # which needs torch
 
     parts = load_split_set(definition)

@@ -1,10 +1,10 @@
 """Events and trips of an album: photos that were taken close to each other in time and place.
 
-A gap between two photos ends an event where its logarithm is over the mean logarithm of the gaps around it by log 17
+A gap between two photos ends an event if its logarithm exceeds the mean logarithm of the gaps around it by log 17
 (Platt, Czerwinski and Field, "PhotoTOC: Automatic Clustering for Browsing Personal Photographs", 2003: window of 10
-gaps on each side), and it is two hours at least; so does a gap of a day, and a jump of 50 miles, from which the U.S.
-National Household Travel Survey (2001) counts a long-distance trip. Events in a row that are so far from home, which is
-where photos were taken on most days, are a trip. The table of events can be corrected: names, starts and ends.
+gaps on each side) and it is at least two hours. A gap of a day also ends an event, and so does a jump of 50 miles: the
+U.S. National Household Travel Survey (2001) counts a trip as long-distance from there. Consecutive events that far from
+home (where photos were taken on most days) are a trip. People can correct names, starts and ends in the table.
 """
 
 import math

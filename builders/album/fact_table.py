@@ -1,13 +1,13 @@
 """The table of facts: one row per image, kind and value, with its source, as people open and correct it.
 
-Columns: `image` (as the folder lists it), `kind`, `value`, `zh` (the value in Chinese, where that is known), `source`,
-`region` (left top width height as shares of the image), `confidence` (0 to 1, of what a program guessed), `detail` (why
-a row does not count, or how far a place is) and `corrected`: what a person wrote in its place, `-` for "not so". Rows
-that people add have the source `person`.
+Columns: `image` (as the folder lists it), `kind`, `value`, `zh` (the value in Chinese, if known), `source`, `region`
+(left top width height as shares of the image), `confidence` (0 to 1, if a program guessed it), `detail` (why a row does
+not count, or how far away a place is) and `corrected`: what a person wrote instead, `-` for "not so". Rows that people
+add have the source `person`.
 
-Where a sidecar states people, keywords or albums, those inside the file do not count; of one date, city, state, country
-or rating the first source of SOURCES counts. What is overruled stays in the table, with the reason: it is a
-contradiction, and neither a right answer nor a wrong one.
+If a sidecar states people, keywords or albums, those inside the file do not count; of one date, city, state, country or
+rating the first source of SOURCES counts. An overruled row stays in the table with the reason: it is a contradiction,
+and is used neither as a right nor as a wrong answer.
 """
 
 from collections import Counter, defaultdict
@@ -38,7 +38,7 @@ class FactRow(NamedTuple):
 
     @property
     def is_overruled(self) -> bool:
-        """Return whether another source says something else, and no person decided."""
+        """Return whether another source contradicts it and no person decided."""
         return self.detail.startswith(OVERRULED) and not self.corrected
 
     @property
@@ -50,7 +50,7 @@ class FactRow(NamedTuple):
 
     @property
     def is_used(self) -> bool:
-        """Return whether the row counts; a face without a name does, too."""
+        """Return whether the row counts; a face without a name also counts."""
         return bool(self.used_value) or (self.kind == "person" and not self.value and not self.corrected)
 
 
@@ -80,8 +80,8 @@ def _mark_overruled(rows: list[FactRow]) -> list[FactRow]:
 
 
 def _agree(one: FactRow, other: FactRow) -> bool:
-    """Return whether two values say the same: dates of one day, of which one may be in another time zone or less exact;
-    points of which each side differs by less than a kilometre, a hundredth of a degree."""
+    """Return whether two values agree: dates on the same day (one may be in another time zone or less exact), or points
+    whose coordinates each differ by less than a hundredth of a degree (about a kilometre)."""
     if one.kind != "date":
         sides = zip(one.value.split(","), other.value.split(","), strict=True) if one.kind == "gps" else ()
         return bool(sides) and all(abs(float(a) - float(b)) < 0.01 for a, b in sides)

@@ -1,12 +1,12 @@
-"""What is asked of facts: one tag per person, place, keyword, day, month, year, season, event …, and which of them each
-photo has, certainly lacks, or may have.
+"""The tags that queries ask for: one tag per person, place, keyword, day, month, year, season, event …, and which tags
+each photo has, certainly lacks, or may have.
 
-A name is one tag, whatever states it: who asks for "Bath" means the city, the album and the keyword. A photo certainly
-lacks a tag only where its kind is complete on the photo: people where a face is marked, dates and places of a level
-where it has one. All else that it does not have is unknown.
+A name is one tag, whatever states it: a query for "Bath" means the city, the album and the keyword. A photo certainly
+lacks a tag only if its kind is complete on the photo: people if a face is marked, dates and places of a level if it
+has one. Any other tag that it does not have is unknown.
 
-No date is a clock that was reset, one that runs ahead of today, and that of satellites or servers (UTC), whose day is
-not the local one.
+These clocks give no date: a clock that was reset, one that runs ahead of today, and the clocks of satellites and
+servers (UTC), whose day is not the local one.
 """
 
 from bisect import bisect_left, bisect_right
@@ -64,9 +64,7 @@ def derive_tags(
             if key in people:
                 if pseudonyms and key not in others:
                     next_step = "add a row, or run querytruth labels facts --pseudonyms again"
-                    raise UserError(
-                        "read facts", "the table of pseudonyms", f"has no pseudonym for {concept.en!r}", next_step
-                    )
+                    raise UserError("read facts", "the table of pseudonyms", f"lacks {concept.en!r}", next_step)
                 name = others[key] if pseudonyms else concept.en
                 named = FactConcept("pseudonym" if pseudonyms else "person", name, name if pseudonyms else concept.zh)
             form = (_RANKS[named.kind], named.zh == named.en, *named)
@@ -102,7 +100,7 @@ def derive_tags(
 
 @lru_cache(1 << 16)
 def list_concepts(kind: str, value: str, zh: str = "", south: bool = False) -> tuple[FactConcept, ...]:
-    """Return the tags of a fact; none of one that cannot be asked for."""
+    """Return the tags of a fact; empty if it cannot be asked for."""
     value = " ".join(value.split())
     if kind == "date":
         return tuple(_list_date_concepts(value, south))
@@ -135,7 +133,7 @@ def _list_date_concepts(value: str, south: bool) -> Iterator[FactConcept]:
 
 
 def read_local_time(value: str) -> datetime | None:
-    """Return the clock of a date with a time; None for another. UTC counts as it stands: only its order matters."""
+    """Return the clock of a date with a time, else None. UTC times are used unchanged: only their order matters."""
     try:
         return datetime.fromisoformat(value[:19]) if len(value) >= 19 else None
     except ValueError:
@@ -156,8 +154,8 @@ def _list_event_tags(rows: Iterable[FactRow], events: Iterable[AlbumEvent]) -> I
 
 
 def describe_kinds(kinds: Collection[str]) -> dict[str, Any]:
-    """Return `source` and `fact_kinds` of a question about tags of these kinds, of which "" is what annotators marked;
-    nothing where none is a fact."""
+    """Return `source` and `fact_kinds` of a question about tags of these kinds ("" is what annotators marked); empty if
+    none of them is a fact."""
     sources = {KINDS[kind]["source"] if kind else "picture" for kind in kinds}
     names = {KINDS[kind].get("group", kind) if kind else "object" for kind in kinds}
     source = sources.pop() if len(sources) == 1 else "both"

@@ -1,7 +1,7 @@
-"""Which document beside the photos is about which of them, by names alone.
+"""Match the documents beside photos to the photos, by names alone.
 
-`a.jpg.xmp` and `a.xmp` (all images of that stem) are XMP; `a.yml` is PhotoPrism's. Google Takeout names the document of
-`a.jpg` `a.jpg.json` or `a.jpg.supplemental-metadata.json`, cut after 46 characters; a counter moves to the end
+`a.jpg.xmp` and `a.xmp` (all images with that stem) are XMP; `a.yml` is PhotoPrism's. Google Takeout names the document
+of `a.jpg` `a.jpg.json` or `a.jpg.supplemental-metadata.json`, cut after 46 characters; a counter moves to the end
 (`a(1).jpg`: `a.jpg(1).json`), and an edited copy shares the document of its original.
 """
 

@@ -32,9 +32,9 @@ def read_album(
     within: float = WITHIN_KILOMETRES,
     former: Iterable[FactRow] = (),
 ) -> AlbumFacts:
-    """Return the facts of the photos below a folder, by the documents beside them and the exports, with the
-    corrections of a former table. `albums`: each folder is one. Raises UserError where the folder cannot be read or has
-    no photo."""
+    """Return the facts of the photos in a folder, from the documents beside them and the exports, with the corrections
+    of an earlier table. `albums`: each folder is an album. Raises UserError if the folder cannot be read or contains no
+    photos."""
     source = open_source(str(folder))
     listing = source.list_items()
     problems = [f"{row['item']}: {row['reason']}" for row in listing.refused.to_pylist()]
@@ -50,9 +50,7 @@ def read_album(
     try:
         named = list(name_cities(keep_corrections(merged, known), within))
     except ImportError:
-        current_run().reporter.log(
-            "place names are not available offline; install them with: pip install 'querytruth[places]'"
-        )
+        current_run().reporter.log("no offline place names: to add them, pip install 'querytruth[places]'")
         named = []
     stated = {(row.image, row.kind) for row in merged}
     named = [row for row in named if (row.image, row.kind) not in stated]
@@ -132,8 +130,8 @@ def read_fact_table(path: Path) -> list[FactRow]:
 
 
 def read_events(path: Path) -> list[AlbumEvent]:
-    """Return the rows of a table of events. Raises UserError with the row of one whose times are none, or end before
-    they start."""
+    """Return the rows of a table of events. Raises UserError with the row if its times are invalid, or end before they
+    start."""
     events = []
     for where, cells in _read_cells(path, ("event", "start", "end"), ("zh", "trip", "trip_zh", "photos")):
         try:

@@ -21,8 +21,7 @@ else:
         "ImageFilterOptions",
         __base__=StrictModel,
         __module__=__name__,
-        __doc__="Which images are kept: one threshold per filter in builders/gallery/filters; side lengths are in "
-        "pixels.",
+        __doc__="Which images are kept: a threshold per filter in builders/gallery/filters; sides are in pixels.",
         **{one.key: (one.threshold_type, one.default) for one in list_image_filters()},
     )
 
@@ -52,8 +51,7 @@ _RULES = ("filter", "near_duplicates", "render")
 
 
 class GallerySource(SetDefinition):
-    """A set whose images are those of `gallery`, a published set with its own rules, or of `images` by the rules
-    here."""
+    """A set of the images of `gallery` (a published set with its own rules), or of `images` by the rules here."""
 
     gallery: SetPathOrName | None = None
     images: Location | None = Field(None, min_length=1)

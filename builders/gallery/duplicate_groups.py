@@ -1,14 +1,14 @@
 """Groups of duplicates, each supported by direct comparisons with its representative, and the choice of that image.
 
-Ties connect images that may differ at the two ends of a chain, and a grey copy is tied to the red shirt and to the blue
-one. A connected component is therefore divided into stars: the image that is tied to most of the others is the
-representative, with those that are tied to it; then the same for what is left. Around one without colours, which may be
-tied to images of different colours, no two contradict each other. It is the greedy cover of a graph by dominating
-vertices (Chvátal, "A greedy heuristic for the set-covering problem", 1979). Images of the same bytes are one vertex.
+Ties connect images that may differ at the two ends of a chain; for example, a grey copy is tied to a red and to a blue
+shirt. A connected component is therefore divided into stars: the image with the most ties represents the images tied to
+it, then the same is repeated for the rest. Images tied to a representative without colours may have different colours,
+but no two of them contradict each other. It is the greedy cover of a graph by dominating vertices (Chvátal, "A greedy
+heuristic for the set-covering problem", 1979). Images of the same bytes are one vertex.
 
-Of several, the one represents that lost nothing: colours, pixels, the camera's metadata. Where nothing is lost, the
-place tells: a folder whose images nearly all lie elsewhere as well is a copy, and so is the longer name. File dates do
-not count: they change whenever files are copied.
+The representative is the image that lost nothing: colours, pixels, the camera's metadata. If several lost nothing, the
+location decides: a folder whose images nearly all exist elsewhere too is a copy, and so is the longer name. File dates
+do not count: they change whenever files are copied.
 """
 
 from collections import Counter
@@ -85,7 +85,7 @@ def _relate_all(components: list[RowIndices], relate: RelationFinder) -> list[tu
 
 
 def _stars_of(relations: Relations, is_damaged: BoolArray, is_mute: BoolArray) -> RowIndices:
-    """Return per row of a component, which come in the order of preference, the place of its representative."""
+    """Return, for each row of a component (in the order of preference), the position of its representative."""
     count = len(relations)
     centre = np.full(count, -1, dtype=np.int64)
     while (left := np.flatnonzero(centre < 0)).size:

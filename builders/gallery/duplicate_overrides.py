@@ -1,13 +1,13 @@
 """Duplicate groups after people's decisions: images decided different are never in one group, images decided the same
 always are.
 
-Ties make groups of connected images. Decisions on two images override them:
+Ties form groups of connected images. Decisions on two images override them:
 
 - images that are the same are merged, and so are their groups;
 - a group with different images is split between these: each other image joins the nearest of them. Images that differ
   from others, but not from each other, stay together if a tie connects them.
 
-Where decisions contradict each other (a is b, b is c, but a is not c), `different` counts.
+If decisions contradict each other (a is b, b is c, but a is not c), `different` counts.
 """
 
 from collections.abc import Callable, Sequence

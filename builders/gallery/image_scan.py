@@ -1,6 +1,6 @@
-"""Scans images in parts, here or on workers that share only a bucket, and never twice while a file is unchanged.
+"""Scan images in parts, here or on workers that share only a bucket, and never twice while a file is unchanged.
 
-Each part is read in worker processes that may die. Images that people want in spite of a rule are known here, too.
+Each part is read in worker processes that may die. Images that people want despite a rule are also handled here.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ _DUPLICATE_REASON = "it is grouped with a duplicate: mark the two as different u
 
 
 def kept_scan_folder(work: BucketFolder, jobs: Sequence[ScanPartJob]) -> BucketFolder:
-    """Return where the parts of these jobs lie in the bucket: by the settings of the scan, as on disk."""
+    """Return the location of the parts of these jobs in the bucket: by the settings of the scan, as on disk."""
     return work.below(f"scan/{jobs[0].folder.name}")
 
 
@@ -145,10 +145,10 @@ def scan_images(
 
 
 def find_listed_images(root: Path, lists: Sequence[Sequence[str]], places: Sequence[Path]) -> list[list[Path | str]]:
-    """Per list and name the file below `root`, or the reason why there is none. `places`: the files of the lists, whose
-    names say which folder is meant where several have an image of one name.
+    """Return, per list and name, the file below `root`, or the reason why there is none. `places`: the files of the
+    lists, whose names show which folder is meant if several contain an image of one name.
 
-    Raises UserError if `root` is no folder.
+    Raises UserError if `root` is not a folder.
     """
     if not root.is_dir():
         raise UserError("scan images", root, "is not a folder", "fix `images` in the definition, or remove it")
@@ -162,15 +162,14 @@ def find_listed_images(root: Path, lists: Sequence[Sequence[str]], places: Seque
 def scan_listed_images(root: Path, names: Iterable[str], folder: Path) -> pd.DataFrame:
     """Return a row per listed name: the scan of its file below `root`, or the `reason` why there is none.
 
-    Raises UserError if `root` is no folder.
+    Raises UserError if `root` is not a folder.
     """
     (found,) = find_listed_images(root, [list(names)], [root])
     return scan_found_images(root, found, folder)
 
 
 def list_other_images(root: Path, found: Iterable[Path | str], skip: Path) -> list[str]:
-    """Return the names, in order, of the images below `root`, but not below `skip`, that are none of the files
-    `found`."""
+    """Return the names, in order, of the images below `root` but not below `skip`, without the files `found`."""
     known = {os.path.realpath(file) for file in found if isinstance(file, Path)}
     place, home = str(root.absolute()), os.path.realpath(root)
     items = sorted(ImageSource(place, "folder", place, str(skip)).list_items().items.to_pylist())
@@ -191,7 +190,7 @@ def scan_found_images(root: Path, files: Sequence[Path | str], folder: Path) -> 
 
 
 def scan_listed_files(root: Path, files: Sequence[Path | None], folder: Path) -> pd.DataFrame:
-    """Return a row per file below `root`: its scan, `item` and `path`; empty where there is no file."""
+    """Return a row per file below `root`: its scan, `item` and `path`; empty if there are no files."""
     items = [None if file is None else encode_item(os.fsencode(file.relative_to(root))) for file in files]
     distinct = pa.array(sorted({item for item in items if item is not None}), pa.string())
     place = str(root.absolute())
@@ -211,8 +210,8 @@ def count_scanned(source: ImageSource, items: pa.Array, folder: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OverriddenImages:
-    """The overrides of readable images: `rows` has by image_id the rows of that image among all scanned ones, of which
-    several may have the same bytes; `overrides` those of all images."""
+    """The overrides of readable images. `rows`: by image_id, all scanned rows of that image (several may have the same
+    bytes); `overrides`: those of all images."""
 
     rows: Mapping[str, RowIndices]
     overrides: Mapping[str, Override]
@@ -222,7 +221,7 @@ class OverriddenImages:
         return np.isin(rows, np.concatenate([[], *self.rows.values()]).astype(np.int64))
 
     def decision_outcome(self, chosen: RowIndices) -> DecisionOutcome:
-        """Which overrides take effect when the rows `chosen` are selected, and why the others do not."""
+        """Return which overrides take effect when the rows `chosen` are selected, and why the others do not."""
         applied = {item for item, rows in self.rows.items() if np.isin(rows, chosen).any()}
         stale = [
             (override, _DUPLICATE_REASON if item in self.rows else _UNREADABLE_REASON)

@@ -260,7 +260,7 @@ def _sheet(
 
 
 def _band(sheet: list[_TemplateData]) -> list[_TemplateData]:
-    """Return images from all over the sheet for the top of the page; none where there are too few."""
+    """Return images from all over the sheet for the top of the page; empty if there are too few."""
     available = [image for image in sheet if image["class"]]
     return [available[n * len(available) // _BAND] for n in range(_BAND)] if len(available) >= _BAND else []
 

@@ -62,7 +62,7 @@ def split_into_parts(jobs: Sequence[RenderPartJob]) -> list[list[RenderPartJob]]
 def render_part(
     size: int, mode: str, jobs: list[RenderPartJob], advance: Advance, *, writable: Path | None = None
 ) -> list[RenderFault]:
-    """Work of a task: returns per image None, or why it could not be rendered. Intact files are left as they are.
+    """Return per image None, or why it could not be rendered (the work of one task). Intact files are not changed.
     `writable`: a folder around that of the files, None: that folder; a worker process serves one such folder."""
     failures: list[RenderFault] = [None] * len(jobs)
     folder = Path(jobs[0].target).parents[2]
@@ -106,7 +106,7 @@ def render_in_bucket(
     jobs: Sequence[RenderPartJob], render: RenderOptions, rendered_folder: Path, work: BucketFolder
 ) -> list[RenderFault]:
     """Return per image None, or why it could not be rendered. Files of `rendered_folder` that are not intact come from
-    the bucket, below `work`; what it lacks is rendered by tasks. Raises UserError."""
+    the bucket, below `work`; tasks render what it lacks. Raises UserError."""
     images = KeptImages(work.below(f"rendered/{rendered_folder.name}"), render, rendered_folder)
     faults: list[RenderFault] = [None] * len(jobs)
     paths = [Path(job.target).relative_to(rendered_folder).as_posix() for job in jobs]

@@ -69,7 +69,7 @@ def select_images(
 
 
 def _shuffled(ids: pd.Series, seed: int) -> AnyArray:
-    """Return the rows in the order of their hashes; ids with equal hashes, which hardly occur, in their own order."""
+    """Return the rows in the order of their hashes; the few ids with equal hashes keep their own order."""
     chunks: Iterable[Any] = (ids.iloc[start : start + _AT_ONCE].tolist() for start in range(0, len(ids), _AT_ONCE))
     hash_of_ids = (stable_hash(str(seed), "select", name) for chunk in chunks for name in chunk)
     hashes = np.fromiter(hash_of_ids, np.uint64, len(ids))
@@ -210,6 +210,6 @@ def _score(column: pd.Series) -> dict[str, Any]:
 
 
 def _quantiles(values: Any) -> dict[str, float]:
-    """Return quantiles by percent ("0" is the minimum, "50" the median); none without values."""
+    """Return quantiles by percent ("0" is the minimum, "50" the median); empty without values."""
     quantiles = np.quantile(values, _QUANTILES) if len(values) else []
     return {f"{100 * q:g}": round(float(value), 4) for q, value in zip(_QUANTILES, quantiles, strict=False)}

@@ -63,7 +63,7 @@ class SelectedImages:
 
 @step("list images")
 def list_images(definition: GalleryDefinition, ledger: Ledger) -> tuple[ImageSource, SourceListing]:
-    """Return the source and what it lists. Raises UserError where it lists no image."""
+    """Return the source and what it lists. Raises UserError if it contains no images."""
     source = image_sources.open_source(definition.images, skip=definition.out / definition.name)
     listing = source.list_items()
     refused = listing.refused.to_pandas()
@@ -152,13 +152,11 @@ def select_images(
     definition: GalleryDefinition,
     ledger: Ledger,
 ) -> RowIndices:
-    """The rows of as many images as the definition asks for, of as many places and times as possible, and those of all
-    overridden images, which do not count towards that number."""
+    """Return the rows of as many images as the definition asks for, from as many places and times as possible, and of
+    all overridden images, which do not count towards that number."""
     rules = definition.select
     if rules.count is not None and rules.count > len(unique):
-        reported = (
-            f"select.count asks for {rules.count:,} images, but only {len(unique):,} are left: all of them are selected"
-        )
+        reported = f"select.count asks for {rules.count:,} images, but only {len(unique):,} are left: all are selected"
         current_run().reporter.log(reported)
     chosen = overridden.is_overridden(unique)
     others: RowIndices = np.flatnonzero(~chosen)
@@ -229,9 +227,9 @@ def duplicate_columns(rules: NearDuplicateOptions) -> list[str]:
 def group_duplicates(
     frame: pd.DataFrame, rules: NearDuplicateOptions, locate: Locate, folder: Path
 ) -> tuple[DuplicateGroups, Provenance]:
-    """Return the duplicate groups of scanned images, and the models and cuts that they were found by.
+    """Return the duplicate groups of scanned images, with the models and thresholds that found them.
 
-    `locate` gives the places of items; it is called only for an embedder, which needs the images themselves. The set's
+    `locate` returns the paths of items; it is called only for an embedder, which needs the images themselves. The set's
     `folder` holds the embedder's vectors and the decisions on image pairs.
     """
     pairs, provenance = None, Provenance(thresholds=_list_view_thresholds(rules))

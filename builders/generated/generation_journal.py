@@ -1,7 +1,7 @@
-"""What a generation stage leaves on disk: its journal, a summary of it, and the tables that it exported.
+"""What a generation stage stores: its journal, a summary of it, and the tables that it exported.
 
-The journal holds every parsed reply with the outcome of each of its rows. The summary (JSON) is for the stages that
-build on it. A filled-in table is compared with the one that was exported.
+The journal holds every parsed reply with the outcome of each of its rows. Later stages build on the summary (JSON). A
+filled-in table is compared with the exported one.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""What both stages of a generated set share: waves of questions to the model, each written to a journal once it is
-judged. A run that was stopped continues after the last whole wave; a changed definition starts a new journal.
+"""Shared code of both stages of a generated set: waves of questions to the model, each written to a journal once it is
+judged. A stopped run resumes after the last whole wave; a changed definition starts a new journal.
 """
 
 import hashlib
@@ -166,8 +166,8 @@ def open_rounds(
 def read_journal(
     definition: GeneratedDefinition, stage: str, model: ChatModel, settings: dict[str, Any]
 ) -> Iterator[Wave]:
-    """Yield the waves of the stage's journal; none where it has not begun. Raises UserError for a line that is no
-    wave."""
+    """Yield the waves of the stage's journal; nothing if it has not begun. Raises UserError for a line that is not a
+    valid wave."""
     path = _journal_path(definition, stage, _settings_line(definition, stage, model, settings))
     if path.exists() and not current_run().retry_failures:
         yield from _read_stored_waves(path, read_journal_lines(path))
@@ -214,7 +214,7 @@ def load_chat_model(definition: GeneratedDefinition) -> ChatModel:
 
 
 def build_row_rules(prompt: PromptTemplate, form: str, max_length: int | None, min_characters: int = 1) -> RowRules:
-    """Return the rules for rows that answer a prompt; `form` says how its samples read."""
+    """Return the rules for rows that answer a prompt; `form` is the form of its samples."""
     cleaning = load_cleaning_rules()[0]
     longest = max_length or MAX_LENGTH[prompt.language]
     talk = re.compile(f"{cleaning.talk.pattern}|{cleaning.address.pattern}", re.IGNORECASE)

@@ -194,9 +194,9 @@ def _find_image_problem(
 
 
 def _too_few(good: int, unknown: int, waiting: list[str], keep: int, is_overridden: bool) -> _Problem | None:
-    """Return a problem if a batch has too few good images, by the number of results that are unknown yet and the
-    reasons for which others wait; pending where a later run may fetch enough. A query with an
-    override may have fewer once all its images were requested."""
+    """Return a problem if a batch has too few suitable images, by the number of results that are still unknown and the
+    reasons why others wait; pending if a later run may fetch enough. A query with an override may have fewer once all
+    its images were requested."""
     if good >= keep:
         return None
     may_come = unknown + len(waiting)

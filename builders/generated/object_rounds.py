@@ -33,7 +33,7 @@ _NOTHING = reply_grammar.ParsedAnswer("", ())
 
 @dataclass(frozen=True, slots=True)
 class ObjectStage:
-    """Everything that the objects depend on. `sample_templates` format people's objects as samples, of one and of two
+    """The parameters of the object stage. `sample_templates` format people's objects as samples, of one and of two
     visual elements (none: as lines of a list); `human_objects` are people's objects by topic, `notes` what samples say
     of them; an object above `similarity_threshold` to another is not new."""
 
@@ -50,7 +50,7 @@ class ObjectStage:
 
     @property
     def strategy(self) -> topic_pools.GenerationStrategy:
-        """Return the strategy by which the model arrives at objects."""
+        """Return the strategy by which the model generates objects."""
         return topic_pools.STRATEGIES[self.definition.strategy]
 
     @property
@@ -184,7 +184,7 @@ def _question(setup: ObjectStage, pool: object_pools.ObjectPool) -> RoundQuestio
 
 
 def _describing(setup: ObjectStage, text: str) -> tuple[str, ...]:
-    """Return what people's sample says of an object; of a phrase with its two elements nothing."""
+    """Return what people's sample says of an object; empty for a phrase with its two elements."""
     notes = setup.notes.get(row_rules.normalize_text(text), ())
     return () if is_made_of(text, notes) else notes
 

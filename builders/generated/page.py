@@ -119,7 +119,7 @@ def _relevant_images(rows: pd.DataFrame, shared: set[str]) -> list[RelevantImage
 
 
 def _natural_order(text: str) -> list[str | int]:
-    """Return a sort key by which 2 comes before 10."""
+    """Return a sort key that sorts 2 before 10."""
     return [int(part) if place % 2 else part for place, part in enumerate(re.split("([0-9]{1,9})", text))]
 
 

@@ -34,8 +34,8 @@ _SHOWN_PROBLEMS = 20
 def build_topic_export(
     set_name: str, pools: topic_pools.TopicPools, waves: Sequence[generation_journal.Wave]
 ) -> review_tables.ReviewExport:
-    """A row per topic, and below it a row per object: where it comes from (people, model), from which round, and by
-    which other names the model called the topic."""
+    """Return a row per topic, followed by a row per object: its origin (people, model), its round, and the other names
+    that the model used for the topic."""
     first_round = {(normalize_text(row.topic), normalize_text(row.text)): n for n, row in _accepted(waves)}
     rows: list[list[object]] = []
     for key, pool in pools.pools.items():
@@ -59,8 +59,8 @@ def build_object_export(
     language: str,
     human_objects: Mapping[str, Sequence[str]] | None = None,
 ) -> review_tables.ReviewExport:
-    """Return a row per object, each a query to be. `flag`: alike, where another is nearly as similar as the cut allows.
-    `human_objects`: people's objects by topic, where one pool holds all; the model's are then of the class that it
+    """Return a row per object, each a future query. `flag`: alike, if another one is nearly as similar as the threshold
+    allows. `human_objects`: people's objects by topic, if one pool holds all; the model's then have the class that it
     named."""
     accepted = {normalize_text(row.text): (number, row) for number, row in _accepted(waves)}
     topic_of = _TopicLookup(human_objects or {})
@@ -78,8 +78,8 @@ def build_object_export(
 
 
 class _TopicLookup:
-    """Of an object: where people have it, else the class that the model's thought names; a name is spelled as it was
-    first, by people before the model. '' for neither."""
+    """Return the class of an object: the one that people gave it, else the one that the model's thought names, else ''.
+    A name keeps its first spelling, by people before the model."""
 
     def __init__(self, chosen: Mapping[str, Sequence[str]]) -> None:
         ordered = sorted(chosen, reverse=True)  # the first name has the last word
@@ -111,8 +111,8 @@ def fill_in_decisions(
 
 
 def select_topics(export: review_tables.ReviewExport, decisions: Iterable[QueryDecision]) -> dict[str, list[str]]:
-    """The objects that people keep, by topic. What is dropped with its topic is gone; topics that bear one name after
-    an edit are one."""
+    """Return the objects that people keep, by topic. Objects of a dropped topic are dropped too; topics with the same
+    name after an edit are merged."""
     decision_by_id = {decision.query_id: decision for decision in decisions}
     chosen: dict[str, dict[str, str]] = {}
     names: dict[str, str] = {}
@@ -146,7 +146,7 @@ def select_queries(
 def complete_decision_log(
     export: review_tables.ReviewExport, decisions: Sequence[QueryDecision], log: Sequence[QueryDecision]
 ) -> list[QueryDecision]:
-    """What a log of decisions lacks: the new ones, and a keep for each row whose earlier drop or edit was taken out."""
+    """Return the decisions missing from a log: new ones, and a keep for each row whose drop or edit was removed."""
     last = {(d.query_id, d.text): d for d in log}
     new = [d for d in decisions if _decision_content(last.get((d.query_id, d.text))) != _decision_content(d)]
     decided = {d.query_id for d in decisions}
@@ -238,12 +238,8 @@ def _import_decisions(
     export = read_exported_table(generation_folder(definition), stage, filled_table)
     if export is None:
         reason = f"is the export {filled_table.export_id} of {filled_table.set_name}, which this stage did not write"
-        raise UserError(
-            review_csv.REVIEW_CSV_STAGE,
-            path,
-            reason,
-            f"give the table of {stage} of {definition.name}, or move this file away",
-        )
+        next_step = f"give the table of {stage} of {definition.name}, or move this file away"
+        raise UserError(review_csv.REVIEW_CSV_STAGE, path, reason, next_step)
     reading = review_tables.read_filled_table(export, filled_table.rows, allow)
     if reading.problems:
         raise _rejected_table_error(path, reading)
@@ -255,7 +251,7 @@ def _import_decisions(
 def _effective_options(
     definition: GeneratedDefinition, stage: str, table_options: ReviewTableOptions
 ) -> ReviewTableOptions:
-    """Return how the file is read: as the user says, else as when the same bytes were read before."""
+    """Return how the file is read: as the user requests, else as when the same bytes were read before."""
     path, note = review_table_path(definition, stage), _allowed_file(definition, stage)
     if table_options.is_lenient or not path.is_file() or not note.exists():
         return table_options

@@ -1,12 +1,12 @@
-"""What a chat model's reply to a self-instruct prompt lists: topics with their objects, or more objects of one topic.
+"""Parse a chat model's reply to a self-instruct prompt: topics with their objects, or more objects of one topic.
 
-The form asked for is the seed article's: 思考：选择主题#食物# / 答案：根据#食物#主题，我想出了#物体#：#饺子#，#汉堡#,
+The requested form is the seed article's: 思考：选择主题#食物# / 答案：根据#食物#主题，我想出了#物体#：#饺子#，#汉堡#,
 or with a thought before a phrase (思考：我决定选择（2）个视觉元素，…… / 答案：长毛的猫). Models write it with
-full-width marks, other colons, numbers, bold, without the marks, several times, and with talk around it. Items stand
-between # marks, numbered, bulleted, or side by side; what surrounds an item stays behind.
+full-width marks, other colons, numbers, bold, without the marks, several times, and with talk around it. Items are
+between # marks, numbered, bulleted, or side by side; the text around an item is dropped.
 
-Every row returned occurs literally in an answer of the reply; whether it is usable is decided elsewhere. Every pattern
-is bounded, so that time grows with the reply's length and no faster.
+Every returned row occurs literally in an answer of the reply; other code decides whether it is usable. Every pattern
+is bounded, so time grows linearly with the length of the reply.
 """
 
 import re
@@ -81,12 +81,12 @@ _DECORATION = " \t\n*_#＃>-.．、)）(（[【「『<0123456789０１２３４�
 
 
 def has_hash_marked_items(text: str) -> bool:
-    """Return whether something stands between two # marks."""
+    """Return whether there is text between two # marks."""
     return bool(_PAIR.search(text))
 
 
 def parse_hash_marked_items(text: str) -> list[str]:
-    """What stands between # marks, also where some of the marks are missing; lines without a mark are talk."""
+    """Return the text between # marks, even if some of the marks are missing; lines without a mark are talk."""
     items: list[str] = []
     for line in text.split("\n"):
         heading = _HEADING.match(line)
@@ -97,7 +97,7 @@ def parse_hash_marked_items(text: str) -> list[str]:
 
 
 def _of_pieces(pieces: list[str]) -> Iterator[str]:
-    """`pieces` of one line: outside and inside by turns, unless marks are missing or stand before items only."""
+    """Return the `pieces` of one line: outside and inside by turns, unless marks are missing or only precede items."""
     is_paired = all(_BETWEEN.fullmatch(piece) for piece in pieces[2:-1:2])
     lopsided = [piece for piece in pieces[1:-1:2] if piece == piece.lstrip(_LOOSE_MARKS) != piece.rstrip(_LOOSE_MARKS)]
     if is_paired and not lopsided:
@@ -124,8 +124,8 @@ def parse_numbered_items(text: str) -> list[str]:
 
 
 def parse_plain_items(text: str, is_labelled: bool) -> list[str]:
-    """Items without marks: side by side in a line, or one a line. Whole sentences and courtesies are none; what the
-    model did not call an answer must be a list of at least two."""
+    """Return items without marks: side by side in a line, or one per line. Whole sentences and courtesies are not
+    items; what the model did not call an answer must be a list of at least two."""
     items = []
     for line in text.split("\n"):
         if _NUMBERED.match(line):
@@ -138,7 +138,7 @@ def parse_plain_items(text: str, is_labelled: bool) -> list[str]:
 
 
 def parse_single_item(text: str) -> str:
-    """Return the first line that is neither a number alone nor a courtesy, whole; '' where there is none."""
+    """Return the first whole line that is neither only a number nor a courtesy; '' if there is none."""
     for line in text.split("\n"):
         bare = _bare(line)
         if bare and not _NUMBERED.fullmatch(line) and not _COURTESY.match(bare):
@@ -151,7 +151,7 @@ def _side_by_side(text: str) -> list[str]:
 
 
 def _head(text: str) -> str:
-    """What a line names, without what it says of it."""
+    """Return what a line names, without what it says about it."""
     text = text.lstrip(_MARKS)
     closing = text.find(_QUOTES[text[0]], 1) if text and text[0] in _QUOTES else -1
     if closing > 1:
@@ -170,8 +170,8 @@ def _bare(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """What one answer lists. `topic` is '' where none is named; `truncated_item`: the item in which the reply was cut
-    off; `thoughts`: what led to each object, where that was asked for, '' where nothing was said."""
+    """The content of one answer. `topic`: '' if it names none; `truncated_item`: the item in which the reply was cut
+    off; `thoughts`: what led to each object, if requested, '' if nothing was said."""
 
     topic: str
     objects: tuple[str, ...]
@@ -189,8 +189,8 @@ class _ReplyPart:
 
 
 def parse_topics(reply: str, was_cut: bool) -> list[ParsedAnswer]:
-    """Topics and their objects, an entry per answer that lists any. `was_cut`: the limit on tokens ended the reply,
-    whose last item is no whole one."""
+    """Return topics and their objects, one entry per answer that lists any. `was_cut`: the token limit ended the reply,
+    so its last item is incomplete."""
     parts, is_long = _split_reply(reply)
     answers = []
     for part in parts:
@@ -201,7 +201,7 @@ def parse_topics(reply: str, was_cut: bool) -> list[ParsedAnswer]:
 
 
 def parse_objects(reply: str, was_cut: bool) -> ParsedAnswer:
-    """Objects of the topic that was asked about: all items of all answers, but for the sentence that leads to them."""
+    """Return the objects of the requested topic: all items of all answers, without the introduction."""
     parts, is_long = _split_reply(reply)
     listed = [(text, part.is_labelled) for part in parts for text in _without_lead(part.answer)]
     objects = tuple(item for text, is_labelled in listed for item in _items(text, is_labelled))
@@ -210,7 +210,7 @@ def parse_objects(reply: str, was_cut: bool) -> ParsedAnswer:
 
 
 def parse_described_objects(reply: str, was_cut: bool) -> ParsedAnswer:
-    """Return the same, with what the reply says of an object (老虎；是猫科动物；通常是黄色) as its thought."""
+    """Return the same, with the reply's description of an object (老虎；是猫科动物；通常是黄色) as its thought."""
     answer = parse_objects(reply, was_cut)
     return replace(answer, thoughts=tuple(_description(reply, item) for item in answer.objects))
 
@@ -221,8 +221,8 @@ def _description(reply: str, item: str) -> str:
 
 
 def parse_phrase_reply(reply: str, was_cut: bool) -> ParsedAnswer:
-    """A phrase an answer, or several where it numbers or marks them; of a thought that leads to several none is told.
-    `was_cut`: the limit on tokens ended the reply, whose last phrase is no whole one."""
+    """Return one phrase per answer, or several if it numbers or marks them; a thought that leads to several is dropped.
+    `was_cut`: the token limit ended the reply, so its last phrase is incomplete."""
     parts, is_long = _split_reply(reply)
     phrases = [(phrase, thought) for part in parts for phrase, thought in _phrases(part)]
     truncated_item = phrases.pop()[0] if phrases and (was_cut or is_long) else ""
@@ -232,14 +232,14 @@ def parse_phrase_reply(reply: str, was_cut: bool) -> ParsedAnswer:
 
 
 def parse_element_class(thought: str) -> str:
-    """What a thought takes its first element from, as people's samples say it: 动物 of （动物）分类中的（猫）. '' where
-    it names no class."""
+    """Return the class from which a thought takes its first element, in the form of people's samples: 动物 from
+    （动物）分类中的（猫）. '' if it names no class."""
     match = _CLASS.search(thought)
     return (match[1] or match[2]).strip() if match else ""
 
 
 def _without_lead(answer: str) -> list[str]:
-    """What an answer lists after 根据#食物#主题，我想出了#物体#：, which is the form of the first stage."""
+    """Return what an answer lists after 根据#食物#主题，我想出了#物体#：, the form of the first stage."""
     if _OBJECTS.search(answer):
         return [listed for _, listed, _ in _sentences(answer)]
     return [_LEAD.sub("", answer, count=1)]
@@ -252,8 +252,8 @@ def _items(text: str, is_labelled: bool) -> list[str]:
 
 
 def _sentences(answer: str) -> Iterator[tuple[str, str, bool]]:
-    """What names the topic, what lists its objects, and whether the word for objects stands between; several where
-    one answer goes through several topics."""
+    """Return the text that names the topic, the text that lists its objects, and whether the word for objects is
+    between them; several if one answer covers several topics."""
     named = list(_OBJECTS.finditer(answer))
     if not named:
         colon, topic = re.search("[：:]", answer.split("\n", 1)[0]), _find_topic(answer)
@@ -265,7 +265,7 @@ def _sentences(answer: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _head_start(text: str, before: re.Match[str], name: re.Match[str]) -> int:
-    """Where, between two lists, the sentence begins that leads to the second one."""
+    """Return the position, between two lists, of the sentence that introduces the second one."""
     between = text[before.end() : name.start()]
     topics = [match.start() for match in re.finditer(r"主题|\btopic\b", between, re.IGNORECASE)]
     ahead = between[: topics[-1] if topics else len(between)]
@@ -278,7 +278,7 @@ def _topic(text: str) -> str:
 
 
 def _find_topic(text: str) -> re.Match[str] | None:
-    """Where a text names its topic."""
+    """Return the position at which a text names its topic."""
     return next((match for pattern in _TOPICS if (match := pattern.search(text))), None)
 
 
@@ -300,8 +300,8 @@ def _phrases(part: _ReplyPart) -> list[tuple[str, str]]:
 
 
 def _split_reply(reply: str) -> tuple[list[_ReplyPart], bool]:
-    """The answers of a reply, in order, and whether it is so long that its end is not read. Where labels are, what
-    stands before the first one is talk; a thought without an answer is none."""
+    """Return the answers of a reply, in order, and whether it is too long to be read to its end. If there are labels,
+    the text before the first one is talk; a thought without an answer is dropped."""
     text = strip_reasoning(reply)
     is_cut = len(text) > _MAX_REPLY_CHARACTERS
     text = _LINE_END.sub("\n", text[:_MAX_REPLY_CHARACTERS])

@@ -1,10 +1,10 @@
-"""What is asked of a query's results, before an image is fetched and of the image: the seed article's rules, and more.
+"""Rules for a query's results, before an image is fetched and for the image: the seed article's rules, and more.
 
 (seeds: 选择返回结果的前24张图片，去除所有广告图片，去除宽或高小于112的图片，去除长短边比大于2的图片)
 
-A placeholder, what hosts send in place of an image, comes back for queries that have nothing in common, each time from
-another address. No list of known ones is kept: images are compared by their hashes alone, and all without any structure
-count as one. Overrides of people come before the rules.
+A placeholder, which hosts send in place of an image, is returned for queries that have nothing in common, each time
+from another address. There is no list of known placeholders: images are compared by their hashes alone, and all images
+without any structure count as one. Overrides of people precede the rules.
 """
 
 from collections import defaultdict
@@ -45,8 +45,8 @@ _STILL_REJECTED = {
 
 @dataclass(frozen=True, slots=True)
 class CollectionRules:
-    """The article's figures. `keep` is how many images a query needs and gets. A query of which some result lies at
-    an address that an earlier query uses goes (`same_url: drop`), or shares the image (`merge`); likewise where it
+    """The article's rules and numbers. `keep`: how many images a query needs and gets. A query with a result at an
+    address that an earlier query uses is dropped (`same_url: drop`), or shares the image (`merge`); likewise if it
     shows an image that an earlier one uses (`same_image`). `licences` are families (`licence_family`); None: any."""
 
     min_results: int = 100
@@ -73,10 +73,10 @@ def screen_results(
     ledger: Ledger,
     overridden: frozenset[str] = frozenset(),
 ) -> pd.DataFrame:
-    """The batches: rows of `results` (columns RESULTS) that may be fetched, with their query's text, sorted by query_id
-    and rank. `searched` (columns SEARCHED) has all queries, `reason` and `kind` (of the failure) where there was no
-    answer. Addresses are in one spelling. `overridden`: query_ids and addresses that people want whatever these rules
-    say: a query with any result that is left, and a result whatever is said of it, if it is the query's first there."""
+    """Return the batches: rows of `results` (columns RESULTS) that may be fetched, with their query's text, sorted by
+    query_id and rank. `searched` (columns SEARCHED) has all queries, with `reason` and `kind` (of the failure) if there
+    was no answer. Addresses have one spelling. `overridden`: query_ids and addresses that people want despite these
+    rules: a query with any remaining result, and a result that is the query's first at its address."""
     answered = _answered(searched, rules, ledger, overridden)
     taken = results[results["query_id"].isin(answered["query_id"])].sort_values(["query_id", "rank"], ignore_index=True)
     taken = taken.groupby("query_id", sort=False).head(rules.first).reset_index(drop=True)
@@ -129,7 +129,7 @@ def list_collection_thresholds(rules: CollectionRules) -> list[Threshold]:
 def _answered(
     searched: pd.DataFrame, rules: CollectionRules, ledger: Ledger, overridden: frozenset[str]
 ) -> pd.DataFrame:
-    """Return the queries of which the service reports enough results."""
+    """Return the queries for which the service reports enough results."""
     ordered = searched.sort_values("query_id", ignore_index=True)
     rejections: list[Rejection] = []
     kept = []
@@ -183,11 +183,10 @@ def _problem(
 def find_placeholders(
     answers: Iterable[tuple[Hashable, str, str, str | None]], query_count: int
 ) -> dict[Hashable, int]:
-    """Return the images that are no image of what was asked for, with the number of queries that each answers.
-    `answers`: image, address, query_id and topic (None: the query is a topic of its own) of each fetched result;
-    `query_count`: of all queries.
+    """Return placeholder images, with the number of queries that each answers. `answers`: image, address, query_id and
+    topic (None: the query is a topic of its own) of each fetched result; `query_count`: of all queries.
 
-    An image is a placeholder if it lies at four addresses or more and answers at least four queries of three topics:
+    An image is a placeholder if it occurs at four addresses or more and answers at least four queries of three topics:
     a fifth of all queries, or a twentieth of them in half of the topics.
     """
     found: dict[Hashable, tuple[set[str], set[str], set[str]]] = defaultdict(lambda: (set(), set(), set()))

@@ -1,4 +1,4 @@
-"""Which rows of a reply can be topics or objects at all: language, length, characters, and no words of the prompt."""
+"""Rules for rows of a reply that can be topics or objects: language, length, characters, no words of the prompt."""
 
 import re
 import unicodedata
@@ -31,7 +31,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def normalize_text(text: str) -> str:
-    """What makes two spellings one: full and half width, case, spaces and characters of no width make no difference."""
+    """Return the form of a text that ignores full and half width, case, spaces and characters of no width."""
     return join_spellings(unicodedata.normalize("NFKC", text).casefold())
 
 
@@ -54,7 +54,7 @@ class RowRules:
     min_characters: int = 1
 
     def find_rejection_reason(self, text: str) -> str:
-        """Why this is no object, as a key of REASONS; '' where nothing is wrong with it."""
+        """Return why this is not an object, as a key of REASONS; '' if nothing is wrong with it."""
         if 0 < len(text) < self.min_characters:
             return self._unfit(text) or "too_short"
         is_of_prompt = normalize_text(text) in TEMPLATE_WORDS[self.language] or self._is_of_template(text)

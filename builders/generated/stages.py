@@ -57,7 +57,7 @@ class StageResult:
 
     @property
     def next_step_text(self) -> str:
-        """What the person has to do next."""
+        """The next action of the person."""
         return f"awaiting review: {self.file}, then: {self.command}"
 
 
@@ -108,7 +108,7 @@ def run_objects_stage(
 def load_chosen_topics(
     definition: GeneratedDefinition, source: str, filling: ReviewTableOptions
 ) -> dict[str, list[str]]:
-    """Return the topics that people kept, with their objects. Raises UserError where there is none."""
+    """Return the topics that people kept, with their objects. Raises UserError if there are none."""
     export, decisions = pool_tables.import_review_table(
         definition, "topics", f"run querytruth topics {source}", filling
     )
@@ -259,7 +259,7 @@ def plan_objects(definition: GeneratedDefinition, chosen: Mapping[str, Sequence[
 
 
 class _CountedQuestions(NamedTuple):
-    """How many questions a stage asks at most, how many at a time, and what one has of tokens."""
+    """The budget of a stage: its maximum of questions, how many are asked at a time, and the tokens per question."""
 
     stage: str
     most: int

@@ -109,7 +109,7 @@ def propose_results(tables: Tables) -> Tables:
 
 def keep_sure_results(tables: Tables, judged: JudgedPairs, accepted: Collection[str], ledger: Ledger) -> Tables:
     """Return the tables with the results of which the judge is sure, and those that people answered or whose query they
-    accepted; the others wait as candidate judgments, and a query without any result in the truth is quarantined."""
+    accepted. The others become candidate judgments, and a query without relevant results is quarantined."""
     proposed, pairs = propose_results(tables), judged.pairs
     stays = (pairs["is_answered"] | pairs["query_id"].isin(list(accepted))).to_numpy(dtype=bool)
     candidates = proposed.candidate_judgments[~stays].reset_index(drop=True)

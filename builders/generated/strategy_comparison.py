@@ -29,9 +29,7 @@ def compare_strategies(
     `build_run_row`, with `questions`, `drift` and `stops`) and the page with the plots. Raises UserError where a run
     cannot go on."""
     if questions < LEAST_QUESTIONS:
-        raise UserError(
-            "compare strategies", questions, "questions are too few to show a trend", f"use at least {LEAST_QUESTIONS}"
-        )
+        raise UserError("compare strategies", questions, "is too few to show a trend", f"use {LEAST_QUESTIONS} or more")
     runs, rows = [], []
     for strategy in STRATEGIES:
         run, row = _run_strategy(_budgeted(definition, strategy, questions), source, questions)
@@ -44,7 +42,7 @@ def compare_strategies(
 
 
 def _budgeted(definition: GeneratedDefinition, strategy: str, questions: int) -> GeneratedDefinition:
-    """Return the definition of one strategy's run. Replies are those of the set: a question that both ask is paid
+    """Return the definition of one strategy's run. It shares the set's replies: a question that both ask is paid
     once."""
     of_topics = max(1, questions // _TOPICS_SHARE) if STRATEGIES[strategy].proposes_topics else 0
     topics = definition.topics.model_copy(update={"rounds": max(of_topics, 1), "calls": of_topics, "tokens": None})

@@ -101,8 +101,8 @@ def build_phrase_prompt(
     seed: int,
     number: int,
 ) -> SampledPrompt:
-    """The prompt of a round that asks for thoughts and phrases. `human_samples`: how each object that people chose
-    reads; `model_thoughts`: its own thoughts by phrase, which go back to it as it wrote them."""
+    """Return the prompt of a round that asks for thoughts and phrases. `human_samples`: the text of each object that
+    people chose; `model_thoughts`: the model's own thoughts by phrase, returned to it verbatim."""
     hash_key = (str(seed), "phrases", str(number))
     chosen = sample_by_hash(human_samples, wanted.from_people, *hash_key) + sample_by_hash(
         model_thoughts, wanted.from_model, *hash_key
@@ -116,7 +116,7 @@ def build_phrase_prompt(
 
 
 def sample_by_hash(texts: Iterable[str], count: int, *hash_key: str) -> list[str]:
-    """So many of the texts, drawn and ordered by hash: whatever order they come in."""
+    """Return this many of the texts, sampled and ordered by hash, independent of their input order."""
     return sorted(texts, key=lambda text: (stable_hash(*hash_key, normalize_text(text)), text))[:count]
 
 
@@ -130,7 +130,7 @@ class TopicPool:
 
 
 class TopicPools:
-    """All pools in the order in which they came up: the person's samples first."""
+    """Return all pools in the order in which they were created, the person's samples first."""
 
     def __init__(self, samples: Mapping[str, Sequence[str]]) -> None:
         self.pools: dict[str, TopicPool] = {}
@@ -147,8 +147,8 @@ class TopicPools:
     def classify_rows(
         self, answers: Iterable[ParsedAnswer], rules: RowRules, shown: frozenset[str]
     ) -> tuple[ReplyRow, ...]:
-        """What becomes of each row of one reply, its answers taken one after the other; the pools stay as they are.
-        `shown`: the objects in the prompt, as `same` has them."""
+        """Return the outcome of each row of one reply, its answers one after the other, without changing the pools.
+        `shown`: the objects in the prompt, in the form of `same`."""
         rows: list[ReplyRow] = []
         trial = _ReplyTrial(self)
         for answer in answers:
@@ -207,7 +207,7 @@ class _ReplyTrial:
         return rows
 
     def _name(self, topic: str, objects: list[str]) -> str:
-        """Of the pool that the answer goes to: the topic's where it is known, else the one that holds an object."""
+        """Return the pool that the answer belongs to: the topic's if it is known, else the one that holds an object."""
         pools = self._pools.pools
         if normalize_text(topic) in pools:
             return pools[normalize_text(topic)].name

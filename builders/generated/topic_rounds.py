@@ -43,8 +43,7 @@ _MAX_BYTES = 1 << 20  # of a file of samples
 
 @dataclass(frozen=True, slots=True)
 class TopicStage:
-    """Everything that the topics depend on. `sample_template` formats a sample; `sha256` is that of the samples'
-    file."""
+    """The parameters of the topic stage. `sample_template` formats a sample; `sha256`: digest of the samples' file."""
 
     definition: GeneratedDefinition
     model: ChatModel
@@ -76,8 +75,8 @@ def prepare_topic_stage(definition: GeneratedDefinition) -> TopicStage:
 
 @step("find topics")
 def find_topics(setup: TopicStage, store: ReplyStore) -> tuple[TopicPools, GenerationRounds, str]:
-    """Ask for topics until the limit of rounds or a budget is reached; the text says which. A strategy whose topics
-    come from people asks nothing."""
+    """Ask for topics until the limit of rounds or a budget is reached; the returned text names it. A strategy whose
+    topics come from people asks nothing."""
     definition = setup.definition
     pools = TopicPools(setup.samples)
     with open_rounds(
@@ -122,7 +121,7 @@ def _wave(
 
 
 def read_topic_samples(path: Path) -> tuple[dict[str, list[str]], str]:
-    """Read the samples of a file as they are written, and the sha256 of its bytes. Raises UserError."""
+    """Read the samples of a file verbatim, and the sha256 of its bytes. Raises UserError."""
     with translate_read_errors(_SAMPLES_STAGE, path, "fix topics.samples"):
         with open_regular(path) as file:
             data = file.read(_MAX_BYTES + 1)
@@ -134,7 +133,7 @@ def read_topic_samples(path: Path) -> tuple[dict[str, list[str]], str]:
 
 
 def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
-    """Return objects by topic. Raises UserError for repeated topics and for what is no list of texts."""
+    """Return objects by topic. Raises UserError for repeated topics and for objects that are not a list of texts."""
     try:
         data = load_yaml(text, _UniqueKeyLoader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -147,9 +146,7 @@ def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
         raise UserError(_SAMPLES_STAGE, source, "contains no topics", "write lines such as “食物: [饺子, 汉堡]”")
     for topic, objects in data.items():
         if not isinstance(topic, str) or not isinstance(objects, list) or not objects:
-            raise UserError(
-                _SAMPLES_STAGE, f"{source}: {topic}", "is not a topic with a list of objects", "fix that line"
-            )
+            raise UserError(_SAMPLES_STAGE, f"{source}: {topic}", "must be a topic with a list of objects", "fix it")
         for text in objects:
             if not isinstance(text, str) or not text.strip():
                 raise UserError(_SAMPLES_STAGE, f"{source}: {topic}", f"{text!r} is not text", "put it in quotes")
@@ -157,8 +154,8 @@ def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
 
 
 def load_samples(definition: GeneratedDefinition) -> tuple[dict[str, list[str]], str]:
-    """Return people's samples by topic as they are written, and their digest: the definition's, or the shipped ones of
-    the language and the strategy. Raises UserError."""
+    """Return people's samples by topic, verbatim, and their digest: the definition's, or the shipped ones of the
+    language and the strategy. Raises UserError."""
     if definition.topics.samples is not None:
         return read_topic_samples(Path(definition.topics.samples))
     name = "topic_samples" if STRATEGIES[definition.strategy].proposes_topics else "described_samples"
@@ -172,8 +169,8 @@ def list_names(samples: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 
 def list_notes(samples: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Return what samples say of their objects, by `normalize_text` of the object: of the article's form
-    鲨鱼；是鲨总目动物的通称；通常是灰色 its two last parts."""
+    """Return what samples say of their objects, by `normalize_text` of the object: the last two parts of the article's
+    form 鲨鱼；是鲨总目动物的通称；通常是灰色."""
     split = (_split(text) for objects in samples.values() for text in objects)
     return {normalize_text(name): notes for name, notes in split if notes}
 
@@ -189,7 +186,7 @@ def _split(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses repeated keys, of which YAML would silently drop one."""
+    """Reject repeated keys, of which YAML would silently drop one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [key.value for key, _ in node.value]

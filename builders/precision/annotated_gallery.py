@@ -59,10 +59,10 @@ class ListedImages:
 
 @dataclass(frozen=True, slots=True)
 class BoxPlaces:
-    """Where objects lie that can be counted: boxes of single objects, clipped to the image. `sides` (boxes, 4): left,
-    top, right, bottom as shares of the image's width and height. `doubtful_image` and `doubtful_label`: pairs with
-    boxes whose number of objects is unknown (a crowd, or a box that is not accepted). `file` and `record`: per box the
-    place of its file, and its number there."""
+    """The places of objects that can be counted: boxes of single objects, clipped to the image. `sides` (boxes, 4):
+    left, top, right, bottom as shares of the image's width and height. `doubtful_image` and `doubtful_label`: pairs
+    with boxes whose number of objects is unknown (a crowd, or a box that is not accepted). `file` and `record`: the
+    file of each box, and its number there."""
 
     image: Ints
     label: Ints
@@ -322,10 +322,7 @@ def _refuse_ids_of_another_type(file: AnnotationFile) -> None:
         if named.astype("str").isin(known.astype("str")).all():
             first_known, first_named = known.head(1).tolist()[0], named.head(1).tolist()[0]
             one, other = ("text", "number") if isinstance(first_known, str) else ("number", "text")
-            reason = (
-                f"has {first_known!r} ({one}) among the ids of {place}, but its annotations have "
-                f"{first_named!r} ({other})"
-            )
+            reason = f"has {first_known!r} ({one}) in the ids of {place}, {first_named!r} ({other}) in the annotations"
             raise UserError("read annotations", file.name, reason, "write both as numbers, or both as text")
 
 

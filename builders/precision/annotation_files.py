@@ -96,7 +96,7 @@ def read_annotations(
 
 def read_results(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> DetectionFile:
     """Read a detector's results in COCO form: a list of records with image_id, category_id, bbox and score; `progress`
-    as in `read_annotations`. Raises UserError where the file is no such list."""
+    as in `read_annotations`. Raises UserError if the file has another form."""
     name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     collector, decoder = _DetectionCollector(name), msgspec.json.Decoder(list[annotation_records.CocoDetection])
     form = "give a results file in COCO format: a list of image_id, category_id, bbox, score"
@@ -280,9 +280,9 @@ def _licence_names(licences: Any) -> dict[Any, str]:
 
 
 def _category_table(file: str, categories: Any, with_boxes: set[int | str]) -> pd.DataFrame:
-    """Columns id, name, supercategory. Two ids of one name are one label, in the group of the first of them that has
-    boxes: exports add a root category that has none. Raises UserError for a missing id or name, and for an id that is
-    used twice."""
+    """Return the columns id, name, supercategory. Two ids with one name are one label, in the group of the first of
+    them that has boxes: exports add a root category without boxes. Raises UserError for a missing id or name, and for
+    an id that is used twice."""
     stage, fix = "read annotations", "fix the categories of the file"
     if not isinstance(categories, list) or not categories:
         raise UserError(stage, f"{file}#categories", "is not a list of categories", fix)

@@ -173,7 +173,7 @@ def parse_image(record: Any) -> CocoImage | str:
 
 
 def _file_name(record: dict[str, Any]) -> Any:
-    """Return the file name; where there is none, as in LVIS v1, the end of the URL (val2017/000000397133.jpg)."""
+    """Return the file name; without one, as in LVIS v1, the end of the URL (val2017/000000397133.jpg)."""
     url = record.get("coco_url")
     if record.get("file_name") is None and isinstance(url, str):
         return "/".join(url.rsplit("/", 2)[1:])
@@ -223,8 +223,8 @@ class _Attributes(msgspec.Struct, gc=False):
 
 
 def read_attributes(path: Path, choice: AttributeChoice) -> AttributeFile:
-    """Read the attributes of all annotations that are asked for; those of another form are unknown. Raises UserError
-    for a file that is no JSON."""
+    """Read the requested attributes of all annotations; those of another form are unknown. Raises UserError for a file
+    that is not JSON."""
     records, codes, listed = list[int](), list[int](), list[int]()
     code_of, left_out, find_reason = dict[str, int](), Counter[tuple[str, str]](), cache(choice.find_reason)
     with JsonObjectReader(path) as reader:
@@ -252,9 +252,9 @@ def _get(record: Any) -> Any:
 
 
 def parse_attributes(value: Any) -> tuple[list[tuple[str, str]], bool]:
-    """Return (key, name) of the attributes that a box has, each once and in lower case, and whether they are all that
-    it has. The key is that of an object, "" in a list. Numbers (of a track, of a frame) are no attributes;
-    the texts "true" and "false" are true and false."""
+    """Return (key, name) of the attributes of a box, each once and in lower case, and whether they are all of its
+    attributes. The key is that of an object, "" in a list. Numbers (of a track, of a frame) are not attributes; the
+    texts "true" and "false" are true and false."""
     if isinstance(value, list):
         pairs = [("", name) for name in map(_read_name, value)]
     elif isinstance(value, dict):

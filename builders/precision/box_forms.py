@@ -1,7 +1,7 @@
-"""What the four numbers of a file's boxes are: x, y, width, height in pixels, as COCO's form has it, or something else.
+"""The meaning of the four numbers of a file's boxes: x, y, width, height in pixels (COCO), or something else.
 
-Most tools write corners or centres into the same place, some as shares of the image. Nothing in the file says so: boxes
-that leave their image, or that have another area than the file states, do.
+Most tools write corners or centres to the same field, some as shares of the image. The file does not state it, but
+boxes that leave their image, or that have another area than the file states, reveal it.
 """
 
 from collections.abc import Callable
@@ -52,8 +52,8 @@ def fit_boxes(stage: str, item: str, boxes: pd.DataFrame, images: pd.DataFrame) 
 
 
 def _fit(box: FloatArray, size: FloatArray, area: FloatArray) -> tuple[BoolArray, float]:
-    """Return which boxes have an extent and stay in their image, also in one that lies on its side, and the share of
-    those with a stated area that have it."""
+    """Return which boxes have an extent and stay in their image (also in an image turned by 90 degrees), and the share
+    of the boxes with a stated area that match it."""
     ends, slack = box[:, :2] + box[:, 2:], _SLACK * size.max(axis=1, keepdims=True) + 1
     stays = [(ends <= one + slack).all(axis=1) for one in (size, size[:, ::-1])]
     is_inside = (stays[0] | stays[1]) & (box[:, :2] >= -slack).all(axis=1) & (box[:, 2:] > 0).all(axis=1)
@@ -75,10 +75,7 @@ def _choose(stage: str, item: str, boxes: pd.DataFrame, fits: dict[str, tuple[Bo
     rows: Ints = np.flatnonzero(is_out if is_out.any() else np.ones(len(is_out), dtype=bool))[:3]
     few = zip(boxes["image"].iloc[rows], boxes[_SIDES].iloc[rows].to_numpy(), strict=True)
     shown = "; ".join(f"image {image}: {', '.join(f'{side:g}' for side in sides)}" for image, sides in few)
-    reason = (
-        f"{is_out.sum():,} of {len(is_out):,} boxes extend outside their image when read as x, y, width, height "
-        f"({shown})"
-    )
+    reason = f"{is_out.sum():,} of {len(is_out):,} boxes leave their image if read as x, y, width, height ({shown})"
     reason += ", and their `area` does not match" if has_other_area else ""
     next_step = f"clip them, or accept them with tables.bad_rows: {np.ceil(100 * is_out.mean()) / 100:g}"
     if (best != "xywh" and counts[best] > counts["xywh"]) or has_other_area:

@@ -1,8 +1,8 @@
-"""The table of boxes: where the labels of a set are marked in its images, upright.
+"""The table of boxes: where the labels of a set are marked in its upright images.
 
 A camera stores a portrait photo sideways, with an orientation tag. Tools that ignore the tag write the size and the
-boxes of the stored pixels; everything else here is of the upright image. The stored and the shown size are one image:
-which of them a tool wrote shows where the two differ in shape, and holds for the other turned images of its file.
+boxes of the stored pixels; all other code uses the upright image. If the two sizes differ in shape, they show which one
+a tool wrote; the same is assumed for the other turned images of its file.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def build_box_table(
     compatibility: LabelCompatibility,
     found: detections.Detections | None = None,
 ) -> pd.DataFrame:
-    """Return the accepted boxes and the detected ones as the table `boxes`, sorted by image; none where the gallery
-    has no sides."""
+    """Return the accepted and the detected boxes as the table `boxes`, sorted by image; empty if the gallery has no
+    sides."""
     if gallery.box_sides is None:
         return empty_frame("boxes")
     image, label, sides = gallery.box_image, gallery.box_label, gallery.box_sides
@@ -64,8 +64,8 @@ def build_box_table(
 
 @dataclass(frozen=True, slots=True)
 class StoredFrames:
-    """Per listed image: the EXIF orientation by which its boxes are turned (1: none), the width and the height of the
-    pixels that its boxes are of (NaN where unknown), and whether the annotated sides are exchanged."""
+    """Return per listed image: the EXIF orientation by which its boxes are turned (1: none), the width and the height
+    of the pixels that its boxes refer to (NaN if unknown), and whether the annotated sides are exchanged."""
 
     turn: annotated_gallery.Ints
     width: FloatArray

@@ -91,9 +91,7 @@ def _check_declared_pairs(
     rows: pd.DataFrame, position: dict[str, int], tree: TagTree, source: str
 ) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     if missing := [column for column in COMPATIBILITY_COLUMNS if column not in rows.columns]:
-        raise _map_error(
-            source, f"has no column {missing[0]!r}", f"the file needs the columns {', '.join(COMPATIBILITY_COLUMNS)}"
-        )
+        raise _map_error(source, f"has no column {missing[0]!r}", f"use the columns {', '.join(COMPATIBILITY_COLUMNS)}")
     relation_by_pair: dict[tuple[int, int], str] = {}
     for number, row in enumerate(rows.itertuples(index=False), start=2):
         item = f"{source} row {number}"

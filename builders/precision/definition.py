@@ -59,8 +59,8 @@ class BoxOptions(definitions.StrictModel):
 
 
 class DetectionOptions(definitions.StrictModel):
-    """A detector's boxes beside the annotations. `results`: files in COCO's results form, whose image and category ids
-    are those of the annotation file; `at_least`: the lowest score of a box that proposes a judgment."""
+    """A detector's boxes beside the annotations. `results`: files in COCO's results form, with the image and category
+    ids of the annotation file; `at_least`: the lowest score of a box that proposes a judgment."""
 
     results: Annotated[list[Path], definitions.OneOrMore, Field(min_length=1)]
     at_least: float = Field(0.5, ge=0, le=1)
@@ -105,8 +105,8 @@ class FamilyRuleOptions(definitions.StrictModel):
 
 
 class AttributeOptions(definitions.StrictModel):
-    """Which attributes of boxes are asked for, by their names or by their keys in an object. `only`: null, all;
-    `allow`: those that are asked for although they look like notes of an annotation tool (occluded, truncated)."""
+    """Which attributes of boxes queries ask for, by their names or by their keys in an object. `only`: null, all;
+    `allow`: those that are used although they look like notes of an annotation tool (occluded, truncated)."""
 
     only: list[str] | None = None
     allow: list[str] = Field([])
@@ -114,8 +114,7 @@ class AttributeOptions(definitions.StrictModel):
 
 
 class PhrasingOptions(definitions.StrictModel):
-    """The chat model that words a query anew, and that checks what it wrote. `count`: maximum of its phrasings per
-    query."""
+    """The chat model that rephrases a query and checks its phrasings. `count`: maximum of phrasings per query."""
 
     model: str = "qwen"
     options: definitions.ChatModelOptions = Field(default_factory=dict)
@@ -187,9 +186,7 @@ class PrecisionDefinition(definitions.SetDefinition):
     def _keep_to_what_tags_say(self) -> "PrecisionDefinition":
         if not self.has_tags:
             if self.tags is not None:
-                raise ValueError(
-                    "tags has no effect: the annotations are not tags of whole images (.csv, .tsv, .jsonl); remove it"
-                )
+                raise ValueError("tags needs annotations that are tags of whole images (.csv, .tsv, .jsonl): remove it")
             return self
         if self.proposes_tags and (self.detections is not None or len(self.annotations) > 1):
             raise ValueError("tags.propose_from needs a single file of tags and no detections")
@@ -270,6 +267,6 @@ class PrecisionDefinition(definitions.SetDefinition):
 
     @property
     def needs_all_objects(self) -> bool:
-        """Return whether a family judges by what has no box: all but people, and attribute, which then has no explicit
+        """Return whether a family judges by missing boxes: all except people, and attribute, which then has no explicit
         negatives."""
         return bool(set(self.families) - {"attribute", "people"}) or self.exhaustive_attributes

@@ -1,9 +1,9 @@
 """A detector's boxes beside the annotations: whether they fit them, and what annotators may have left out.
 
-A detection is no truth. Where the annotations have no box of its label in the image, it makes the image a candidate of
-the queries for the label, and no explicit negative of any query. A detector numbers labels in its own way: from 0 where
-the annotations start with 1, without the gaps of COCO's ids, or by file name. Nothing in a results file says so; it
-shows where both have a box at the same place.
+A detection is not ground truth. If the annotations have no box of its label in the image, the image becomes a candidate
+for queries for the label, and an explicit negative of no query. A detector numbers labels in its own way: from 0 if the
+annotations start with 1, without the gaps of COCO's ids, or by file name. A results file does not state it; it is
+derived from detections and annotated boxes at the same place.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def accept_detections(
 
 
 def _refuse_unreadable(file: DetectionFile) -> None:
-    """Raise UserError where no detection of a file can be read: it is in another form, which a build would ignore."""
+    """Raise UserError if no detection of a file can be read: it is in another form, which a build would ignore."""
     if file.entered and not len(file.boxes):
         reasons = ", ".join(sorted(file.rejected["reason"].unique())).replace("_", " ")
         next_step = "give each detection image_id, category_id, bbox and a score from 0 to 1"
@@ -191,8 +191,8 @@ def build_candidate_table(
 
 
 def name_images_by_id(found: DetectionFile, annotated: annotated_gallery.AnnotationFile) -> DetectionFile:
-    """Return the results with image ids of the annotations, where theirs are file names or stems (numbers, where the
-    stem is one) and none is an id."""
+    """Return the results with image ids of the annotations if theirs are file names or stems (numbers, if the stem is a
+    number) and none is an id."""
     given = found.boxes["image"].to_numpy()
     ids = annotated.images["id"].to_numpy()
     if not len(given) or (annotated_gallery.find_id_positions(given, ids) >= 0).any():
@@ -229,8 +229,8 @@ def _get_number(name: str) -> str:
 
 
 def check_detections(found: DetectionFile, annotated: annotated_gallery.AnnotationFile, at_least: float) -> None:
-    """Raise UserError, with three examples, for results of which nothing is known, or whose ids mean other labels or
-    images than those of the annotations. `annotated` and `found` have boxes of the same pixels."""
+    """Raise UserError, with three examples, for results with unknown ids only, or whose ids mean other labels or images
+    than those of the annotations. `annotated` and `found` have boxes of the same pixels."""
     boxes = found.boxes
     if not len(boxes):
         return
@@ -281,7 +281,7 @@ def _check_agreement(
 
 
 def _numberings(category: Any, labels: pd.Series) -> list[tuple[str, Any]]:
-    """Return the category ids as they are, and as other numberings of the same list mean them."""
+    """Return the category ids unchanged, and as other numberings of the same list interpret them."""
     out: list[tuple[str, Any]] = [("as they are", category)]
     if category.dtype == object or labels.dtype == object:
         return out
@@ -290,9 +290,7 @@ def _numberings(category: Any, labels: pd.Series) -> list[tuple[str, Any]]:
     for first, order in ((0, listed), (1, listed), (0, np.sort(listed)), (1, np.sort(listed))):
         place = category.astype(np.int64) - first
         is_in = (place >= 0) & (place < len(order))
-        out.append(
-            (f"the results count the categories from {first}", np.where(is_in, order[place * is_in], -(1 << 40)))
-        )
+        out.append((f"the results count them from {first}", np.where(is_in, order[place * is_in], -(1 << 40))))
     return out
 
 
@@ -330,9 +328,7 @@ def _refuse(
             category, image = boxes["category"].iloc[one], boxes["image"].iloc[one]
             shown.append(f"image {image}: category_id {category} is {given[one]}, but annotated as {truth[other]}")
     than = "" if better is None else f", with another numbering for {better:,}"
-    reason = (
-        f"its {what} agree with the annotated boxes at the same place for only {int(agreed.sum()):,} of {of:,}{than}"
-    )
+    reason = f"its {what} match the annotated boxes at the same place for only {int(agreed.sum()):,} of {of:,}{than}"
     raise UserError(_STAGE, found.name, f"{reason} ({'; '.join(shown)})", fix)
 
 
@@ -344,7 +340,7 @@ def _check_image_numbers(
     at: annotated_gallery.Ints,
     placed: int,
 ) -> None:
-    """Raise UserError where the detections lie on the boxes of the images before or after theirs."""
+    """Raise UserError if the detections match the boxes of the images before or after theirs."""
     ids = annotated.images["id"].to_numpy()
     if ids.dtype == object or boxes["image"].dtype == object:
         return
@@ -361,10 +357,7 @@ def _check_image_numbers(
         other = count(annotated_gallery.find_id_positions(boxes["image"].to_numpy().astype(np.int64) + step, ids))
         if other >= max(_FEWEST, as_given + 2 * _BETTER_BY * len(boxes)):
             some = ", ".join(f"{one} for {one + step}" for one in boxes["image"].drop_duplicates()[:3].tolist())
-            reason = (
-                f"its boxes match those of the images {step:+d}: {other:,} boxes, but only {as_given:,} match "
-                f"those of their own image ({some})"
-            )
+            reason = f"{other:,} boxes match those of the images {step:+d}, {as_given:,} those of their own ({some})"
             raise UserError(_STAGE, found.name, reason, f"add {step:+d} to each image_id")
 
 

@@ -1,8 +1,8 @@
-"""What files say of labels: label tables, compatible-label maps, and lists of the labels that an image has whole.
+"""Files about labels: label tables, compatible-label maps, and lists of fully annotated labels per image.
 
 A table is a folder with labels.csv, tree.csv and compatible.csv; some are shipped. The lists are those of LVIS:
-`neg_category_ids` (verified: nothing of it is to be seen) and `not_exhaustive_category_ids` (some objects have no box).
-Nothing is known of the other labels without a box.
+`neg_category_ids` (verified: the image shows nothing of it) and `not_exhaustive_category_ids` (some objects have no
+box). Other labels without a box are unknown.
 """
 
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ def find_table_folder(labels: str) -> Path:
 
 
 def find_fitting_table(names: Iterable[str]) -> str | None:
-    """Return the shipped table that has all of the names, whatever their case; None where there is none."""
+    """Return the shipped table that has all of the names, ignoring case; None if there is none."""
     wanted = {name.strip().casefold() for name in names}
     for table in list_shipped_tables():
         listed, _ = read_label_csv(find_table_folder(table) / "labels.csv")
@@ -103,7 +103,7 @@ class _Lists(msgspec.Struct, gc=False):
 
 
 def read_label_lists(path: Path) -> LabelListFile:
-    """Read the lists of all images. A list that is none of ids is as if it were missing: nothing follows from it."""
+    """Read the lists of all images. A list without ids is treated as missing: nothing follows from it."""
     absent, partial = list[tuple[Any, Any]](), list[tuple[Any, Any]]()
     listed = list[Any]()
     with json_stream.JsonObjectReader(path) as reader:
@@ -129,7 +129,7 @@ def _pick(record: Any) -> _Lists:
 
 
 def _parse_ids(value: Any) -> list[int | str] | None:
-    """Return the ids of a list, None where it is none."""
+    """Return the ids of a list, None if it is not a list of ids."""
     if not isinstance(value, list):
         return None
     ids = [parse_record_id(one) for one in value]

@@ -87,8 +87,8 @@ def pack_image_rows(label: Ints, image: Ints, label_count: int, image_count: int
 
 @dataclass(frozen=True, slots=True)
 class LabelListFile:
-    """The lists of a file, as pairs of ids: categories of which an image shows nothing (verified), and categories of
-    which some objects have no box. `listed_image`: the images that have the second list, even an empty one."""
+    """The lists of a file, as pairs of ids: categories that an image does not show (verified), and categories of which
+    some objects have no box. `listed_image`: the images that have the second list, even an empty one."""
 
     sha256: str
     absent_image: AnyArray

@@ -48,7 +48,7 @@ class LabelVocabulary:
 
 @step("read labels")
 def read_labels(definition: PrecisionDefinition, files: list[annotated_gallery.AnnotationFile]) -> LabelVocabulary:
-    """Return the labels, their tree, and which label accepts the images of which. Raises UserError for a damaged
+    """Return the labels, their tree, and which label accepts which label's images. Raises UserError for a damaged
     table."""
     inputs: list[Input] = []
     former_names: dict[str, set[str]] = {}
@@ -103,9 +103,7 @@ def check_names_in_language(tree: tag_tree.TagTree, language: str) -> None:
     if not others:
         return
     named = {"zh": "Chinese", "en": "English"}[language]
-    reason = (
-        f"is not a {named} name; this applies to {len(others):,} of the {len(tree.concepts):,} names in the annotations"
-    )
+    reason = f"is not a {named} name, like {len(others):,} of the {len(tree.concepts):,} names in the annotations"
     if shipped := label_files.find_fitting_table(label.key for label in tree.labels):
         next_step = f"set labels: {shipped}, which has {named} names for all of them"
     else:
@@ -122,8 +120,8 @@ def check_names_in_language(tree: tag_tree.TagTree, language: str) -> None:
 def read_box_attributes(
     definition: PrecisionDefinition, files: Sequence[AnnotationFile], gallery: AnnotatedGallery, ledger: Ledger
 ) -> BoxAttributes:
-    """The attributes of the boxes of the gallery that are asked for, and a stage for the others. Raises UserError where
-    there is none."""
+    """Return the requested attributes of the boxes of the gallery, and a stage for the others. Raises UserError if
+    there are none."""
     assert gallery.places is not None
     choice = choose_attributes(**definition.attributes.model_dump())
     by_digest = {
@@ -141,9 +139,7 @@ def read_box_attributes(
     if not attributes.names:
         reason = "no annotation has attributes (a list of names, or an object of names with true, false or a text)"
         if rejected:
-            reason = (
-                f"has only bookkeeping, numbers and excluded attributes: {', '.join(one.item for one in rejected[:5])}"
-            )
+            reason = f"only bookkeeping, numbers and excluded attributes: {', '.join(one.item for one in rejected[:5])}"
         next_step = "remove attribute from families, name some in attributes, or give annotations with attributes"
         raise UserError("read attributes", ", ".join(file.name for file in files), reason, next_step)
     return attributes
@@ -168,7 +164,7 @@ def check_label_lists(paths: Sequence[Path], exhaustive: bool | str) -> None:
 def read_lists(
     paths: Sequence[Path], files: Sequence[AnnotationFile], labels: LabelVocabulary, gallery: AnnotatedGallery
 ) -> LabelLists:
-    """Which labels are annotated whole in which images."""
+    """Return which labels are fully annotated in which images."""
     by_digest = {one.sha256: one for one in map(label_files.read_label_lists, paths)}
     _require_unchanged(files, by_digest)
     return join_label_lists(files, by_digest, match_labels(files, labels), gallery.image_rows, len(gallery.images))
@@ -177,7 +173,7 @@ def read_lists(
 def list_boxes_by_label(
     gallery: AnnotatedGallery, labels: LabelVocabulary, seeds: pd.DataFrame, lists: LabelLists | None
 ) -> box_evidence.BoxWorld:
-    """Return the boxes by label, of which the searchable ones are asked for."""
+    """Return the boxes by label; queries ask for the searchable labels."""
     assert gallery.places is not None
     singles = seeds.loc[(seeds["level"] == 1) & ~seeds["parent"], "concepts"]
     codes = sorted(concepts[0] for concepts in singles)
@@ -241,7 +237,7 @@ def join_detections(
     ledger: Ledger,
     at_least: float,
 ) -> tuple[annotated_gallery.AnnotatedGallery, detections.Detections]:
-    """The detections that the annotations lack, and the gallery in which their labels are doubtful where they lie."""
+    """Return the detections that the annotations lack, and the gallery with their labels as doubtful."""
     (file,) = files
     (codes,) = match_labels(files, labels)
     found = detections.accept_detections(results, file, codes, gallery, at_least, ledger)

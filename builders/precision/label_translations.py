@@ -56,7 +56,7 @@ _LOOSE = " \t\n*“”\"'「」。.：:"
 
 @dataclass(frozen=True, slots=True)
 class ProposedName:
-    """What a model wrote: '' where it wrote nothing. `plural` and `article` are English."""
+    """A model's reply: '' if it wrote nothing. `plural` and `article` are English."""
 
     word: str = ""
     plural: str = ""
@@ -81,11 +81,11 @@ def find_translation_problems(
     language: str,
     senses: Sequence[bool | None] | None = None,
 ) -> list[list[str]]:
-    """Return what people should look at in each row: no_reply, not_in_language, several_names, too_long, duplicate
-    (another label has the same word), homonym (back in the source language the word is the name of another label),
-    changed_meaning (it is the name of none), and other_sense (whatever it is called, the word means something else than
-    what the label has on its images). `backs`: what the model wrote for the word alone, '' where it was not asked;
-    `senses`: whether it says that the word means the label's things, None where it does not say."""
+    """Return what people should check in each row: no_reply, not_in_language, several_names, too_long, duplicate
+    (another label has the same word), homonym (translated back, the word is the name of another label), changed_meaning
+    (it is the name of no label), and other_sense (the word means something else than what the label has on its images).
+    `backs`: what the model wrote for the word alone, '' if it was not asked; `senses`: whether it confirms that the
+    word means the label's things, None if it does not say."""
     counts = Counter(simplify_name(word) for word in words if word)
     labels = Counter(simplify_name(source) for source in sources)
     problems = []
@@ -144,9 +144,7 @@ def accept_translations(labels: pd.DataFrame, reviewed: pd.DataFrame) -> tuple[p
 def _fill_in(table: pd.DataFrame, row: int, values: Mapping[str, object], language: str) -> None:
     word = join_spellings(str(values["proposal"]))
     if not word:
-        raise _table_error(
-            str(values["name"]), "is accepted but has no name", "write a name into proposal, or reject it"
-        )
+        raise _table_error(str(values["name"]), "is accepted but has no proposal", "write one, or reject it")
     table.loc[row, language] = word
     if language == "en":
         for column in ("plural", "article"):
@@ -187,12 +185,7 @@ def translate_labels(
     Raises UserError."""
     table, parents, neighbours = read_labels(labels, other_language(language))
     if to.exists():
-        raise UserError(
-            TRANSLATE_STAGE,
-            to,
-            "already exists and contains people's decisions",
-            "give --to another name, or move the file",
-        )
+        raise UserError(TRANSLATE_STAGE, to, "exists, with people's decisions", "give --to another name, or move it")
     sources = table[other_language(language)].where(table[other_language(language)] != "", table["name"]).tolist()
     session, model = (
         ChatSession(open_reply_store(to.with_suffix(".replies.sqlite"))),
@@ -248,8 +241,8 @@ def _ask_senses(
     contexts: Sequence[str],
     names: Sequence[ProposedName],
 ) -> list[bool | None]:
-    """Return whether the model says that each word means the things of its label, shown with what else is on their
-    images; None where nothing is known of these."""
+    """Return whether the model confirms that each word means the things of its label, given what else is on their
+    images; None if nothing is known about these."""
     prompt = load_prompt(f"{language}/label_sense")
     asked = [place for place, name in enumerate(names) if name.word and contexts[place]]
     filled = [prompt.fill(name=sources[one], context=contexts[one], word=names[one].word) for one in asked]
@@ -258,7 +251,7 @@ def _ask_senses(
 
 
 def _ask(session: ChatSession, model: ChatModel, questions: Sequence[str]) -> list[str]:
-    """Return the texts of the replies; '' where there is none."""
+    """Return the texts of the replies; '' without a reply."""
     limits = GenerationParameters(max_tokens=_MAX_TOKENS, min_tokens=0, temperature=0.0)
     answers = session.ask(TRANSLATE_STAGE, model, [ChatRequest((Message("user", text),), limits) for text in questions])
     return [answer.text if isinstance(answer, Reply) else "" for answer in answers]
@@ -277,9 +270,7 @@ def read_labels(labels: str, language: str) -> tuple[pd.DataFrame, list[str], li
         return table, categories["supercategory"].astype("str").tolist(), find_neighbours(file.boxes, categories)
     table, _ = read_label_csv(path if path.suffix == ".csv" else find_table_folder(labels) / "labels.csv")
     if "name" not in table:
-        raise UserError(
-            TRANSLATE_STAGE, labels, "has no column `name`", "rename the column of the label names to `name`"
-        )
+        raise UserError(TRANSLATE_STAGE, labels, "has no column `name`", "rename the column of label names to `name`")
     table = table.reindex(columns=LABEL_COLUMNS, fill_value="")
     return table, table["parent"].tolist(), [[] for _ in range(len(table))]
 
@@ -330,8 +321,7 @@ def find_neighbours(boxes: pd.DataFrame, categories: pd.DataFrame) -> list[list[
 
 
 def describe_context(parent: str, neighbours: Sequence[str], language: str) -> str:
-    """Return what a question says of a label besides its name; '' where nothing is known. `language`: the
-    question's."""
+    """Return what a question says of a label besides its name; '' if nothing is known. `language`: the question's."""
     text = _PARENT[language].format(parent) if parent else ""
     if neighbours:
         quoted = [f"“{name}”" for name in neighbours]
@@ -340,13 +330,13 @@ def describe_context(parent: str, neighbours: Sequence[str], language: str) -> s
 
 
 def parse_sense(reply: str, language: str) -> bool | None:
-    """Return whether a model says that a word means the label's things; None where it says neither."""
+    """Return whether a model confirms that a word means the label's things; None if it answers neither way."""
     text = reply.strip().lstrip(_LOOSE)
     return True if _YES[language].match(text) else False if _NO[language].match(text) else None
 
 
 def is_named_within(one: str, other: str) -> bool:
-    """Return whether one name is the other one said more precisely: "mouse" and "computer mouse", but not "cat" and
+    """Return whether one name is a more precise form of the other: "mouse" and "computer mouse", but not "cat" and
     "catfish"."""
     first, second = (set(simplify_name(name).split()) for name in (one, other))
     if first <= second or second <= first:

@@ -22,8 +22,8 @@ _LABELS_AT_ONCE = 32  # their rows fit a processor's cache
 
 @dataclass(frozen=True, slots=True)
 class MixRules:
-    """How mixes are found. `sampled_labels`: most labels sampled per mix (sampled mode; None: no limit); `caps`: most
-    mixes of level 2, 3 …, the last also of all further levels (empty: no limit)."""
+    """Limits of mixes. `sampled_labels`: maximum of labels sampled per mix (sampled mode; None: no limit); `caps`:
+    maximum of mixes of level 2, 3 …, the last also of all further levels (empty: no limit)."""
 
     levels: int
     mode: str  # sampled | exhaustive
@@ -86,8 +86,7 @@ def find_mixes(
     rules: MixRules,
     ledger: Ledger,
 ) -> list[list[Mix]]:
-    """Return the mixes of level 2, 3 … with enough images; no mix contains two concepts of which one accepts the
-    other.
+    """Return the mixes of level 2, 3 … with enough images; no mix contains two concepts if one accepts the other.
 
     Exhaustive: all of them; above the cap, they are sampled by hash. Sampled: round by round, every mix of the level
     below is extended by the next label that has enough images with it, in an order given by hashes, until the cap.

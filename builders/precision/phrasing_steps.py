@@ -1,4 +1,4 @@
-"""The phrasings of a precision set (texts: llm): a chat model words each query anew and checks what it wrote.
+"""The phrasings of a precision set (texts: llm): a chat model rephrases each query and checks its phrasings.
 
 queries ─► texts of the model ─► rules for captions ─► labels named back ─► asks for the same? ─► queries of style llm
 """
@@ -52,7 +52,7 @@ class JudgedTables:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """What all questions about phrasings share."""
+    """The shared settings of all questions about phrasings."""
 
     definition: PrecisionDefinition
     labels: LabelVocabulary
@@ -170,7 +170,7 @@ def _check_labels(
 def _check_question(
     found: Sequence[Phrasing], of_query: pd.DataFrame, writer: _Writer, session: questions.ChatSession
 ) -> list[Phrasing]:
-    """Return the phrasings, with a finding where the model says that the text asks for other images than the query."""
+    """Return the phrasings, with a finding if the model says that the text asks for other images than the query."""
     templates = {language: writer.prompt(language, "phrasing_question") for language in writer.labels.languages}
 
     def ask(one: Phrasing) -> str:
@@ -190,7 +190,7 @@ def _check(
     model: ChatModel,
     session: questions.ChatSession,
 ) -> list[Phrasing]:
-    """The phrasings, of which those without a finding are asked about; a question without an answer is a finding."""
+    """Return the phrasings; those without a finding are checked. A question without an answer is a finding."""
     open_ones = [one for one in found if one.finding is None]
     answers = iter(session.ask(role, model, [_request(role, ask(one)) for one in open_ones]))
     out = []

@@ -1,6 +1,6 @@
-"""Queries that a chat model worded anew: what a reply holds, and which of its phrasings ask the same as the query.
+"""Queries that a chat model rephrased: the content of a reply, and which of its phrasings ask the same as the query.
 
-A query and its phrasings are one paraphrase family: they are equal in language and meaning, and have one ground truth.
+A query and its phrasings are one paraphrase family: they are equal in language and meaning, and share one ground truth.
 """
 
 import re
@@ -40,7 +40,7 @@ _NO = re.compile(r"(?:no\b|not\b|否|不)", re.IGNORECASE)
 
 
 class Finding(NamedTuple):
-    """Why a phrasing is no query: a reason (a key of PHRASING_REJECTION_REASONS or CAPTION_REJECTION_REASONS), and
+    """Why a phrasing is rejected: a reason (a key of PHRASING_REJECTION_REASONS or CAPTION_REJECTION_REASONS), and
     details."""
 
     reason: str
@@ -49,8 +49,8 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Phrasing:
-    """A text that a model wrote for the query `query_id`. `finding`: why it is none; `is_pending`: it may still become
-    one, because a check failed that the next run may repeat."""
+    """A text that a model wrote for the query `query_id`. `finding`: why it is rejected; `is_pending`: it may still be
+    accepted, because a check failed that the next run may repeat."""
 
     query_id: str
     language: str
@@ -67,7 +67,7 @@ def choose_queries_to_reword(queries: pd.DataFrame) -> pd.DataFrame:
 
 
 def parse_phrasings(reply: str) -> list[str]:
-    """Return the lines of a reply without numbers, marks and quotes. An announcement that ends in a colon is none."""
+    """Return the lines of a reply without numbers, marks and quotes, without an announcement that ends in a colon."""
     lines = [_LINE_NUMBER.sub("", line) for line in strip_reasoning(reply).splitlines()]
     texts = [strip_quotes(strip_markup(line)).strip().rstrip("。.") for line in lines]
     return [text for text in texts if text and not text.endswith((":", "："))]
@@ -197,8 +197,8 @@ def add_phrasings(queries: pd.DataFrame, phrasings: Sequence[Phrasing]) -> tuple
 
 
 def repeat_judgments(judgments: pd.DataFrame, source_of: Mapping[str, str]) -> pd.DataFrame:
-    """Return the rows of qrels or candidate judgments, which are in the order of query ids, with those of each source
-    query repeated for the queries worded anew (new id: source id)."""
+    """Return the rows of qrels or candidate judgments, sorted by query id, with those of each source query repeated for
+    its phrasings (new id: source id)."""
     column = judgments["query_id"].astype("category").cat
     codes, known = column.codes.to_numpy(), column.categories
     starts = dict(zip(known, np.searchsorted(codes, np.arange(len(known))), strict=True))

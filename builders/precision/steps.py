@@ -102,8 +102,8 @@ def read_annotations(
 def add_folder_images(
     definition: PrecisionDefinition, files: list[annotated_gallery.AnnotationFile]
 ) -> list[annotated_gallery.AnnotationFile]:
-    """The files, of which the first, where all are of tags, also lists the folder's images that no counted tag names:
-    a search over the folder returns them, too."""
+    """Return the files. If all are files of tags, the first also lists the folder's images without a counted tag: a
+    search over the folder returns them, too."""
     if definition.images is None or not all(is_tag_file(Path(file.path)) for file in files):
         return files
     names = [file.images["file_name"].tolist() for file in files]
@@ -176,7 +176,7 @@ def find_seeds(
 
 
 def find_candidates(mined: MinedSeeds) -> detections.CandidateFinder | None:
-    """What detections propose; None without any."""
+    """What detections propose; None without detections."""
     tree, compatible, ids = mined.labels.tree, mined.labels.compatibility, mined.gallery.images["image_id"].to_numpy()
     return None if mined.found is None else detections.CandidateFinder(mined.index, mined.found, tree, compatible, ids)
 

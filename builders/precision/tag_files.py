@@ -1,9 +1,8 @@
-"""Tags of whole images, such as a tagger's or an album's own, read as annotations: a tag lies on all of its image.
+"""Tags of whole images, from a tagger or an album, read as annotations: a tag covers its whole image.
 
-A table (CSV, TSV) has a row per tag, or per image with its tags parted by `;` or `|`, in a column `tags`, `labels` or
-标签 also by commas. JSON lines have an object per image,
-whose tags are a list of names, or names with scores. A tag says nothing of where or how often something is there: it
-counts as a crowd that fills the image.
+A table (CSV, TSV) has a row per tag, or per image with its tags separated by `;` or `|`, in a column `tags`, `labels`
+or 标签 also by commas. JSON lines have an object per image, whose tags are a list of names, or names with scores. A tag
+does not say where or how often something occurs: it counts as a crowd that fills the image.
 """
 
 import re
@@ -36,7 +35,7 @@ _WHOLE_IMAGE = {"x": 0.0, "y": 0.0, "width": _MOST, "height": _MOST}
 
 
 def is_tag_file(path: Path) -> bool:
-    """Return whether the name is that of a table or of JSON lines, which COCO's form never is."""
+    """Return whether the name is that of a table or of JSON lines, which COCO's form never uses."""
     return path.suffix.lower() in TAG_SUFFIXES
 
 
@@ -110,8 +109,8 @@ def read_unsure_tags(annotated: AnnotationFile, propose_from: float, at_least: f
 
 
 def _read_all(path: Path) -> tuple[list[tuple[int, str, str, float, str]], str]:
-    """Return line, image, tag, score from 0 to 1 (1 where none is given, nan for one that is none) and group of each
-    tag, and the scale of the scores, "" without any."""
+    """Return line, image, tag, score from 0 to 1 (1 if missing, nan if invalid) and group of each tag, and the scale of
+    the scores, "" without any."""
     rows = list(_iterate_tags(path))
     scored = [row[3] for row in rows if row[3] not in ("", None)]
     read, scale = read_scores("import", path, scored) if scored else ((), "")
@@ -125,10 +124,7 @@ def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, Any, str]]:
         cells = {fold_name(name): value for name, value in row.items()}
         if not cells.keys() & {*_IMAGE_NAMES} or not cells.keys() & {*_TAG_NAMES}:
             columns = ", ".join(row) or "none"
-            next_step = (
-                f"name the image column one of {', '.join(_IMAGE_NAMES)} and the tag column one of "
-                f"{', '.join(_TAG_NAMES)}"
-            )
+            next_step = f"name the columns of images ({', '.join(_IMAGE_NAMES)}) and tags ({', '.join(_TAG_NAMES)})"
             raise import_error(place, f"has the columns {columns}", next_step)
         image, group = (_find(cells, names) for names in (_IMAGE_NAMES, _GROUP_NAMES))
         refuse_objects(place, "import", [image])

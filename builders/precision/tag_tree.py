@@ -105,10 +105,10 @@ def build_tag_tree(labels: pd.DataFrame, tree: pd.DataFrame | None, source: str)
 def build_tree_from_categories(
     categories: pd.DataFrame, supercategories: bool, words: Mapping[str, tuple[str, str]]
 ) -> TagTree:
-    """Build the labels from the annotations: names only, unchanged; `words`: article and plural of words that are
-    known, casefolded; the article of other names is guessed. With `supercategories` each group of two or more labels
-    becomes a node, unless a label has the same name. Spellings of the same text are one label. Raises UserError where
-    two names only look the same."""
+    """Build the labels from the annotations: names only, unchanged; `words`: article and plural of known words,
+    casefolded; the article of other names is guessed. With `supercategories` each group of two or more labels becomes a
+    node, unless a label has the same name. Spellings of the same text are one label. Raises UserError if two names
+    only look the same."""
     categories = categories.assign(name=categories["name"].replace(find_joined_names(categories["name"])))
     names = sorted(set(categories["name"]))
     _check_alike(names, "annotations")
@@ -163,8 +163,8 @@ def detect_name_language(tree: TagTree) -> str:
 
 
 def list_names_of_other_languages(tree: TagTree, language: str) -> list[str]:
-    """Return the names of a tree from annotations that are no names in the language: for en those with a Chinese
-    character; for zh English words, but not TV, LED or T恤."""
+    """Return the names of a tree from annotations that are not in the language: for en those with a Chinese character;
+    for zh English words, but not TV, LED or T恤."""
     names = [concept.key for concept in tree.concepts if not concept.kind]  # a person's name has one form
     if language == "zh":
         return [name for name in names if not has_chinese(name) and _ENGLISH_WORD.search(name)]
@@ -185,9 +185,9 @@ def _article(name: str) -> str:
 def match_categories(
     categories: pd.DataFrame, tree: TagTree, file: str, names_of_other_versions: dict[str, set[str]]
 ) -> list[int]:
-    """Return the label position of each category, by stripped casefolded name, in whatever spelling of the same text.
+    """Return the label position of each category, by stripped casefolded name, in any spelling of the same text.
 
-    Raises UserError for an unknown category; the error says if the file fits another version of the label set
+    Raises UserError for an unknown category; the error states if the file fits another version of the label set
     (`names_of_other_versions`) better.
     """
     positions = {join_spellings(label.key).casefold(): position for position, label in enumerate(tree.labels)}
@@ -265,4 +265,4 @@ def _check_parents(tree: TagTree, source: str) -> None:
 
 def _require_columns(frame: pd.DataFrame, columns: list[str], item: str) -> None:
     if missing := [column for column in columns if column not in frame.columns]:
-        raise _table_error(item, f"has no column {missing[0]!r}", f"the file needs the columns {', '.join(columns)}")
+        raise _table_error(item, f"has no column {missing[0]!r}", f"use the columns {', '.join(columns)}")

@@ -38,17 +38,13 @@ class LogLine(NamedTuple):
 
 
 def open_log(path: Path, columns: LogColumnOptions) -> tuple[str, list[str], Iterator[LogLine]]:
-    """Return of a log by its suffix what separates its columns, what it was taken for, and its lines without a table's
-    header. Raises UserError for a file that is none, of another format or encoding, or without the columns."""
+    """Return, by the suffix of a log, its column separator, its detected format, and its lines without a table's
+    header. Raises UserError if it is not a file, has another format or encoding, or lacks the columns."""
     if not is_file(path):
         raise import_error(path, "is not a file", "set `queries` in the definition to the file of the log")
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
-        raise import_error(
-            path,
-            f"has an unknown format; known formats: {', '.join(FORMATS)}",
-            "rename it to match its format, or convert it",
-        )
+        raise import_error(path, f"unknown format; use {', '.join(FORMATS)}", "rename it to its format, or convert it")
     with translate_read_errors("read log", path):
         about: list[str] = []
         texts = iter(()) if suffix == SHEET_SUFFIX else open_lines(path, "read log", "", about, is_log=True)
@@ -66,7 +62,7 @@ def open_log(path: Path, columns: LogColumnOptions) -> tuple[str, list[str], Ite
 
 
 def check_log(path: Path, columns: LogColumnOptions) -> str:
-    """Return the log with its size and what it was taken for. Raises UserError where its first line cannot be read."""
+    """Return the log with its size and its detected format. Raises UserError if its first line cannot be read."""
     _, about, lines = open_log(path, columns)
     next(lines, None)
     return "; ".join(filter(None, [f"{path}, {path.stat().st_size / 1e6:,.1f} MB", *about]))
@@ -120,7 +116,7 @@ def _find_columns(path: Path, table: Table, columns: LogColumnOptions) -> tuple[
 
 
 def _find_uncounted(table: Table, places: dict[str, int]) -> tuple[int, list[str]] | None:
-    """Return a column of whole numbers, which fall, beside texts that differ from each other, and three of them."""
+    """Return a column of falling whole numbers beside texts that differ from each other, and three of its values."""
     head, form = table.head, column_profile.NumberForm(".", is_whole=True)
     texts = [row[places["text"]] for row in head]
     if len(texts) < _FEWEST or len(set(texts)) < len(texts):

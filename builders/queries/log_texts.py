@@ -1,5 +1,5 @@
-"""What a text of a log is: a question of its own, or no query at all. Misspelt queries stay questions: people do type
-them. What is private in a text, `querytruth.sets.text_sieve` decides.
+"""Classify a text of a log: a question of its own, or not a query. Misspelt queries stay questions, because people do
+type them. `querytruth.sets.text_sieve` decides what is private in a text.
 """
 
 import re
@@ -49,7 +49,7 @@ def build_question_key(text: str) -> str:
 
 
 def find_absurdity(text: str) -> str | None:
-    """Return why a normalised text is no query: too_long, placeholder, is_path, no_content, encoded_text,
+    """Return why a normalised text is not a query: too_long, placeholder, is_path, no_content, encoded_text,
     repeated_characters or control_characters; None for a usable one."""
     if len(text) > _LONGEST:
         return "too_long"

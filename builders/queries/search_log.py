@@ -1,12 +1,12 @@
-"""A whole search log: which lines ask the same question, how often each is asked, and which questions are drawn.
+"""A whole search log: which lines ask the same question, how often each is asked, and which questions are sampled.
 
-What is kept grows with the number of different texts, and by a few bytes a line. The text of a line that is no query,
-or that looks private, goes no further than this file.
+Memory grows with the number of different texts, and by a few bytes per line. The text of a line that is not a query, or
+that looks private, does not leave this file.
 
-Questions are drawn by how often they were asked. Each stratum (head, torso and tail) holds about a third of all
-searches. Within one, queries are drawn without replacement and with equal chances; a figure per query, divided by its
-inclusion probability, is one of the whole log (Horvitz and Thompson, "A Generalization of Sampling Without Replacement
-from a Finite Universe", 1952).
+Questions are sampled by frequency. Each stratum (head, torso and tail) holds about a third of all searches. Within one,
+queries are sampled without replacement and with equal chances; a value per query, divided by its inclusion probability,
+estimates the whole log (Horvitz and Thompson, "A Generalization of Sampling Without Replacement from a Finite
+Universe", 1952).
 """
 
 from array import array
@@ -37,10 +37,9 @@ STRATA = ("head", "torso", "tail")
 
 @dataclass(slots=True)
 class SearchLog:
-    """The lines that were read. `spellings`: the different texts as they stand in the log, with what else the first
-    line of each says; `codes`: of each line its spelling, or -1 and below: its problem; `counts`: of each line its
-    number among the different `count_texts`; `ids`: the ids of all lines in a row, in UTF-8, of which each ends at its
-    place in `id_ends`."""
+    """The lines that were read. `spellings`: the different texts of the log, with the other data of the first line of
+    each; `codes`: the spelling of each line, or -1 and below: its problem; `counts`: for each line its index in the
+    different `count_texts`; `ids`: the ids of all lines in a row, in UTF-8; each ends at its position in `id_ends`."""
 
     quarantine: Collection[str]
     spellings: dict[str, int] = field(default_factory=dict)
@@ -72,8 +71,8 @@ class SearchLog:
             self.id_ends.append(len(self.ids))
 
     def read_counts(self, log: str, delimiter: str) -> FloatArray:
-        """Return the searches of each line, by the form in which all counts are written; a line whose count is none
-        has a problem. Raises UserError where they are written in two ways."""
+        """Return the searches of each line, by the format of all counts; a line with an invalid count has a problem.
+        Raises UserError if the counts have two formats."""
         form = find_number_form("read log", log, self.count_texts, delimiter, is_whole=True)
         values = np.array([1.0 if text == "" else form.read(text) or 0.0 for text in self.count_texts])
         searches: FloatArray = values[np.frombuffer(self.counts, np.int32)] if self.counts else np.zeros(0)
@@ -83,7 +82,7 @@ class SearchLog:
         return searches
 
     def list_malformed(self) -> Iterator[tuple[str, str]]:
-        """Yield reason and line of those that cannot be read; of a count that is none, how it is written."""
+        """Yield reason and line of unreadable lines; for an invalid count, also its text."""
         texts = list(self.count_texts)
         for reason in set(_MALFORMED) & set(self.problems):
             for place in np.flatnonzero(np.frombuffer(self.codes, np.int32) == -1 - self.problems[reason]):

@@ -41,7 +41,7 @@ class QueryConfusions:
 
 @dataclass(frozen=True, slots=True)
 class ConfusionContext:
-    """Where confusable images are searched: the gallery, its duplicate groups, and descriptions of images."""
+    """The search space of confusable images: the gallery, its duplicate groups, and descriptions of images."""
 
     images: pd.DataFrame
     duplicates: pd.DataFrame
@@ -72,8 +72,8 @@ def resolve_caption_ambiguity(
     chat_session: ChatSession,
     human_captions: CaptionOverrides,
 ) -> tuple[ResolvedAmbiguity, Ambiguity, JudgedPairs | None]:
-    """Return the tables after the policy, the notes for the manifest, and what a judge said. Captions in
-    `human_captions` are not asked about again."""
+    """Return the tables after the policy, the notes for the manifest, and the replies of a judge. Captions in
+    `human_captions` are not requested again."""
     wanted = context.models.definition.ambiguity
     initial = current_state = context.find_confusable_images(queries, qrels)
     rounds: list[dict[str, int]] = []

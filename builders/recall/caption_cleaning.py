@@ -1,9 +1,9 @@
-"""Extracts captions from the replies of a chat model, with the stripped openings or the reason for a rejection.
+"""Extract captions from the replies of a chat model, with the stripped openings or the reason for a rejection.
 
-A list of refusals knows the models that it was made of. These rules are for the kind of text: a caption speaks of the
-image, to nobody, and has no markup, no coordinates and no thought about the task. What is written in the image may
-speak to somebody ("a sign that says thank you for your visit"), so quoted text and what follows a verb of writing is
-left out of account.
+A list of refusals covers only the models it was made from. These rules match kinds of text: a caption describes the
+image, addresses nobody, and has no markup, no coordinates and no reasoning about the task. Text in the image may
+address somebody ("a sign that says thank you for your visit"), so quoted text and what follows a verb of writing is
+ignored.
 """
 
 import re
@@ -60,7 +60,7 @@ def mask_written_text(text: str, rules: CaptionCleaningRules) -> str:
 
 
 def is_talk(text: str, rules: CaptionCleaningRules) -> bool:
-    """Return whether the text thinks about the task, says that no image came, or reports an error of a service."""
+    """Return whether the text reasons about the task, reports a missing image, or reports an error of a service."""
     return bool(rules.talk.search(mask_written_text(text, rules)))
 
 
@@ -70,7 +70,7 @@ def is_address(text: str, rules: CaptionCleaningRules) -> bool:
 
 
 def asks_for_question(prompt_template: str) -> bool:
-    """Return whether a prompt asks for a question, as people put it to a search engine: such a query may say "you"."""
+    """Return whether a prompt asks for a question to a search engine: such a query may say "you"."""
     return bool(_QUESTION.search(prompt_template))
 
 
@@ -102,13 +102,13 @@ def clean_caption(
 ) -> CleanedCaption:
     """Return the caption in a reply: text of the reply, in the same order; of a numbered list, its first item.
 
-    `finish_reason` stop: the end is trusted, unless it asks for more ("… 放在", "a man and a"), as after a cut. length:
+    `finish_reason` stop: the end is trusted, unless it is incomplete ("… 放在", "a man and a"), as after a cut. length:
     the caption ends with its last complete clause. Any other: a last sentence without an end is removed if an earlier
-    one has an end. `prompt_template`: the unfilled template, because a reply may repeat a caption that the prompt
-    shows. `max_length`: characters in Chinese, words in English; a longer caption ends with its last complete clause
-    within them. A caption no longer than a query that says what the model cannot tell is a refusal, and one that speaks
-    to a person is talk, unless it `may_address` a person: what people type into a search, or the answer to a prompt for
-    a question.
+    one has an end. `prompt_template`: the unfilled template, because a reply may repeat a caption from the prompt.
+    `max_length`: characters in Chinese, words in English; a longer caption ends with its last complete clause within
+    them. A caption no longer than a query that states what the model cannot tell is a refusal, and one that addresses a
+    person is talk, unless it `may_address` a person: what people type into a search, or the answer to a prompt for a
+    question.
     """
     answer = _read_answer(raw)
     if answer is None:
@@ -131,8 +131,8 @@ def clean_caption(
 
 
 def group_near_texts(texts: Sequence[str]) -> list[list[int]]:
-    """Return the places of texts that say nearly the same: of the pairs of characters in both, four in five are in
-    each. A text is compared with the first of 64 groups; more different ones are not the few of a cache."""
+    """Return the positions of texts that are nearly the same: of the pairs of characters in both, four in five are in
+    each. A text is compared with the first of 64 groups; if there are more, they are not the few replies of a cache."""
     groups: dict[str, list[int]] = {}
     firsts: list[tuple[frozenset[str], list[int]]] = []
     for place, text in enumerate(texts):
@@ -172,7 +172,7 @@ def _find_end(text: str, length: int, language: str) -> int:
 def clean_description(
     raw: str, finish_reason: str, language: str, rules: CaptionCleaningRules, prompt_template: str = ""
 ) -> CleanedCaption:
-    """The same for a text that is no query: of any length, with all items of a list and with what it leaves open."""
+    """Return the same for a text that is not a query: of any length, with all list items and incomplete ends."""
     answer = _read_answer(raw)
     if answer is None:
         return CleanedCaption("", "only_reasoning")
@@ -275,7 +275,7 @@ def _too_little(text: str, trimmed: str, finish_reason: str, rules: LanguageClea
 
 
 def _not_a_caption(text: str, prompt_template: str, rules: CaptionCleaningRules) -> str:
-    """Return the reason why the text is no caption, or ''. Applies before and after the cleaning."""
+    """Return the reason why the text is not a caption, or ''. Applies before and after the cleaning."""
     if reply_markup.has_repetition(text):
         return "repetition"
     if reply_markup.has_prompt_echo(text, prompt_template):

@@ -1,4 +1,4 @@
-"""Which query is a caption of which answer, and what the captions of each say, as arrays in the order of ids.
+"""Which query is a caption of which answer, and the content of the captions of each, as arrays in the order of ids.
 
 An answer is an image or a duplicate group: near-duplicates are one answer and never confusable with each other.
 """
@@ -126,9 +126,9 @@ def _ones(matrix: csr_matrix) -> csr_matrix:
 
 
 class CaptionIndex:
-    """What every query and the captions of every answer say: words (rows, vocabulary) as ones in sparse matrices,
-    values as bits; `rarity`: the inverse document frequency of each word. Descriptions count where all of a query must
-    be said or nothing may refute it, and in no feature: lines are fitted to captions alone."""
+    """The content of every query and of every answer's captions: words (rows, vocabulary) as ones in sparse matrices,
+    values as bits; `rarity`: the inverse document frequency of each word. Descriptions count if all of a query must be
+    said or nothing may refute it, and in no feature: lines are fitted to captions alone."""
 
     def __init__(self, answers: AnswerIndex, descriptions: pd.DataFrame | None = None) -> None:
         texts, self._texts_of_answer = answers.texts.tolist(), answers.captions
@@ -157,8 +157,8 @@ class CaptionIndex:
         return values
 
     def measure_background(self) -> float:
-        """Return how alike the words of unrelated images are: the mean cosine of two answers with captions by their
-        words, of which rare ones weigh more; 1 for fewer than two."""
+        """Return how similar the words of unrelated images are: the mean cosine of two answers with captions by their
+        words, with more weight on rare ones; 1 for fewer than two."""
         weighted = self.answer_words.multiply(self.rarity).tocsr()
         lengths = norm(weighted, axis=1)
         total, count = weighted.T @ (1 / np.maximum(lengths, 1e-9)), np.count_nonzero(lengths)
@@ -166,8 +166,8 @@ class CaptionIndex:
         return round(float((total @ total - count) / (count * (count - 1))), 4) if count > 1 else 1.0
 
     def find_covering(self, queries: RowIndices, most: int) -> RowIndices:
-        """Return the keys of the unjudged pairs of each of the queries and the first `most` answers whose texts say
-        all of it."""
+        """Return the keys of the unjudged pairs of each query and the first `most` answers whose texts say all of
+        it."""
         judged, count = self._answers.judged_keys, self._answers.count
         keys: list[int] = []
         for row in queries.tolist():
@@ -208,7 +208,7 @@ class CaptionIndex:
         return self._texts[row] if rows else "", row if is_caption else -1, restore_words(self._texts[query], missing)
 
     def contradict(self, query: RowIndices, answer: RowIndices, *, with_descriptions: bool = False) -> BoolArray:
-        """Return of which groups of values (n, groups) the query states one and the answer's captions only others."""
+        """Return which groups of values (n, groups) the query states while the answer's captions state only others."""
         values = self._text_values if with_descriptions else self._caption_values
         asked, known = self._values[query][:, None], values[answer][:, None]
         groups = np.array(list(self.values.groups.values()))

@@ -48,9 +48,9 @@ class LanguageCleaningRules:
 @dataclass(frozen=True, slots=True)
 class CaptionCleaningRules:
     """Openings, endings and refusals of all languages: a model may reply in another language than requested.
-    `disclaimer`: a passing remark on what the model cannot tell, which is no part of a query. `written`: what is
-    written in the image, or said of anybody; there `talk` (of the task, of a missing image) and `address` (to a person,
-    or of the writer) do not count."""
+    `disclaimer`: a passing remark on what the model cannot tell, which does not belong to a query. `written`: text in
+    the image, or said of anybody; there `talk` (about the task or a missing image) and `address` (to a person, or from
+    the writer) do not count."""
 
     openings: tuple[Pattern, ...]
     broken_start: Pattern

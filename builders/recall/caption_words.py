@@ -1,9 +1,9 @@
-"""Reads what captions say: their words, their phrases, and values of kind, sex, age, number, colour and place.
+"""Read the content of captions: words, phrases, and values of kind, sex, age, number, colour and place.
 
-A word is a stemmed word, or one character of Chinese. A phrase is cut at small words and punctuation. In
-both languages its last unit is the head and the others modify it: a flower pot is not a flower, 花瓶 is not 花, but a
-red umbrella is an umbrella. Captions say all of another one if each of its phrases is part of one of their phrases with
-the same head: "a brown horse and a black dog" does not say "a brown dog".
+A word is a stemmed word, or one character of Chinese. A phrase is cut at small words and punctuation. In both
+languages its last unit is the head and the others modify it: a flower pot is not a flower, 花瓶 is not 花, but a red
+umbrella is an umbrella. Captions say all of another one if each of its phrases is part of one of their phrases
+with the same head: "a brown horse and a black dog" does not say "a brown dog".
 """
 
 import re
@@ -99,7 +99,7 @@ def list_words(phrases: Iterable[Phrase]) -> list[str]:
 
 def say_all(known: Collection[Phrase], wanted: Collection[Phrase]) -> bool:
     """Return whether each of the `wanted` phrases is part of a known one with the same head, and no number differs:
-    "two birds" is not said by "four birds, two white birds"."""
+    "four birds, two white birds" does not say "two birds"."""
     for phrase in wanted:
         about = [other for other in known if other[-1] == phrase[-1]]
         if not any(set(phrase) <= set(other) for other in about) or any(_recounts(phrase, other) for other in about):
@@ -114,8 +114,8 @@ def _recounts(phrase: Phrase, other: Phrase) -> bool:
 
 
 def restore_words(text: str, words: Collection[str]) -> list[str]:
-    """Return the words of a text as they are written there and in their order: "white", not "whit"; Chinese characters
-    that follow each other as one word."""
+    """Return the words of a text as written there and in their order: "white", not "whit"; consecutive Chinese
+    characters as one word."""
     found: list[str] = []
     for piece in _PIECE.findall(unicodedata.normalize("NFKC", text)):
         if not _IS_HAN.match(piece):

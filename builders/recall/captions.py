@@ -54,8 +54,8 @@ def limit_caption_tokens(parameters: GenerationParameters, captions: CaptionOpti
 
 
 def find_max_lengths(captions: CaptionOptions) -> dict[str, int]:
-    """Return the most characters (zh) or words (en) of a caption by language; none for captions that people or another
-    tool wrote, where the definition gives none."""
+    """Return the maximum of characters (zh) or words (en) of a caption by language; None for captions by people or
+    another tool if the definition sets none."""
     if captions.max_length is not None:
         return dict.fromkeys(captions.languages, captions.max_length)
     if chat.has_written_answers(captions.model):
@@ -158,8 +158,8 @@ def caption_images(
 
 
 def _make_fault_finder(definition: RecallDefinition) -> Callable[[ChatRequest, Reply], str]:
-    """Return what says why a reply is no caption, by the rules of cleaning; '' for a caption. Raises UserError where
-    unlike images share replies."""
+    """Return a function that returns why a reply is not a caption, by the rules of cleaning; '' for a caption. Raises
+    UserError if unlike images share replies."""
     rules, _ = caption_rules.load_cleaning_rules(definition.cleaning_files)
     max_lengths = find_max_lengths(definition.captions)
     captions: dict[ChatImage, str] = {}
@@ -179,9 +179,9 @@ def _make_fault_finder(definition: RecallDefinition) -> Callable[[ChatRequest, R
 
 
 def _check_shared_replies(captions: Mapping[ChatImage, str], definition: RecallDefinition) -> None:
-    """Raise UserError where images that do not look alike share replies, as from a server that answers from another
-    image's cache: one reply serves a third of the images, or several, each for two and a tenth of the images, serve
-    half. Two photos of one thing may well have one caption."""
+    """Raise UserError if different-looking images share replies, as from a server that answers from another image's
+    cache: one reply serves a third of the images, or several, each for two and a tenth of the images, serve half. Two
+    photos of one thing may well have one caption."""
     images, counts, text = list(captions), [0], ""
     fewest = max(2, len(images) / 10)
     for group in caption_cleaning.group_near_texts(list(captions.values())):
@@ -203,7 +203,7 @@ def _check_shared_replies(captions: Mapping[ChatImage, str], definition: RecallD
 
 
 def _count_unlike(images: Sequence[ChatImage]) -> int:
-    """Return how many images remain where of those that look alike one stays."""
+    """Return how many images remain if one of each group of similar-looking images stays."""
     grids: list[FloatArray] = []
     for pixels in map_in_workers(run_pixels_job, [PixelsJob(str(one.path), _SIDE, one.sha256) for one in images]):
         if isinstance(pixels, np.ndarray):
@@ -236,8 +236,8 @@ def clean_captions(
     images: Sequence[ChatImage] = (),
 ) -> tuple[pd.DataFrame, Captions]:
     """Return the rows that have a caption, as `text`, with `note` (why a person wrote it); and for the manifest what
-    was rejected, what was stripped, and the frequent openings of captions that no rule changed. Raises UserError where
-    a model gave one reply to `images` that do not look alike."""
+    was rejected, what was stripped, and the frequent openings of captions that no rule changed. Raises UserError if a
+    model gave one reply to `images` that look different."""
     rules, _ = caption_rules.load_cleaning_rules(definition.cleaning_files)
     templates = {name: load_prompt(name, definition.prompt_files).text for name in rows["prompt"].unique()}
     max_lengths = find_max_lengths(definition.captions)

@@ -1,13 +1,13 @@
-"""Finds the images that a query may fit besides its own, says how probable it is, and explains it.
+"""Find the images that a query may fit besides its own, with the probability and an explanation.
 
-Images are proposed whose captions say all of the query, and those of the nearest captions and images by vectors. The
-score is the probability of the fitted line; where captions say all of the query, at least that of such pairs. Without
-a line it is 1 where captions say all, else 0.
+An image is proposed if its captions say all of the query, or if its captions or vectors are nearest. The score is the
+probability by the fitted line; if captions say all of the query, it is at least that of such pairs. Without a line it
+is 1 if captions say all, else 0.
 
-Likeness proposes, the words decide: an image may be merged into the truth of a query (`is_mergeable`) never where its
-captions state another kind, sex, age, number, colour, place or time alone, or lack a number, colour, time or "not" of
-the query. By vectors of real images alone two of two merges were false: "blue dust pan and broom next to white
-commode" became true of a toilet without a dust pan.
+Similarity proposes, the words decide: an image is never merged into the relevant images of a query (`is_mergeable`) if
+its captions state only another kind, sex, age, number, colour, place or time, or lack a number, colour, time or "not"
+of the query. By vectors of real images alone two of two merges were false: "blue dust pan and broom next to white
+commode" was accepted for a toilet without a dust pan.
 """
 
 from collections.abc import Iterator
@@ -45,11 +45,11 @@ class ConfusableRules:
 class ConfusableImages:
     """The confusable images of all queries.
 
-    `table` has of each query the first `max_listed` images of at least `min_score`, the most likely first (columns:
+    `table`: for each query the first `max_listed` images of at least `min_score`, the most likely first (columns:
     CONFUSABLE_COLUMNS). Its image_id is the first of a duplicate group; confusable_query_id is the caption that lacks
-    fewest words of the query (null where that is a description). `ambiguous_query_ids` are queries with an image of at
-    least `min_score`; `crowded_query_ids` are those with more such images than are listed. `candidates` are the rows
-    that people should judge. `lines`: per language the fitted line, or why there is none.
+    the fewest words of the query (null if that is a description). `ambiguous_query_ids`: queries with an image of at
+    least `min_score`; `crowded_query_ids`: those with more such images than are listed. `candidates`: the rows that
+    people should judge. `lines`: per language the fitted line, or why there is none.
     """
 
     table: pd.DataFrame
@@ -80,10 +80,7 @@ def find_confusable_images(
     """
     for rows, given in ((queries, vectors), (images, image_vectors)):
         if given is not None and (len(given) != len(rows) or not np.isfinite(given).all()):
-            raise ValueError(
-                f"expected one finite vector for each of {len(rows)} rows, got {len(given)} vectors or "
-                "non-finite values"
-            )
+            raise ValueError(f"expected {len(rows)} finite vectors, got {len(given)} vectors or infinite values")
     languages, parts, lines = queries["language"].to_numpy(dtype=object), [], {}
     for language in sorted(set(languages)) or [""]:
         rows = np.flatnonzero(languages == language)
@@ -121,8 +118,8 @@ class _Search:
     line: FittedLine | str
 
     def find_tables(self) -> Iterator[pd.DataFrame]:
-        """Yield the confusable images of some queries at a time, with their `rank` for the query, from 0: one more
-        than is listed, which shows that there are too many."""
+        """Yield the confusable images of some queries at a time, with their `rank` for the query, from 0: one more than
+        is listed, which shows that there are too many."""
         answers, rules = self.answers, self.rules
         for start in range(0, max(len(answers.query_ids), 1), _QUERIES_AT_ONCE):
             queries = np.arange(start, min(start + _QUERIES_AT_ONCE, len(answers.query_ids)))

@@ -90,7 +90,7 @@ class AmbiguityOptions(definitions.StrictModel, allow_inf_nan=False):
 
     @property
     def pair_judge(self) -> PairJudgeOptions | None:
-        """Return the judge of the candidates, which is believed from `at_least` on; None for another policy."""
+        """Return the judge of the candidates, whose scores count from `at_least` on; None for another policy."""
         if self.judge is None:
             return None
         return PairJudgeOptions(**self.judge.model_dump(), at_least=self.at_least)

@@ -1,8 +1,8 @@
 """The probability that people say a query fits another image, from features of the pair.
 
-It is one logistic regression for each language and way of comparing texts, fitted to what people said of pairs
-(benchmarks/ambiguity_fit.py). Cosines are those of vectors less the mean of all, in units of their spread over random
-pairs: so what is unrelated is near 0, and 1 is as far from it as random pairs are on average, for every embedder.
+It is one logistic regression for each language and way of comparing texts, fitted to people's judgments of pairs
+(benchmarks/ambiguity_fit.py). Cosines are those of vectors minus the mean of all, in units of their spread over random
+pairs: for every embedder, unrelated pairs are near 0, and random pairs have an average distance of 1 from it.
 """
 
 import hashlib
@@ -96,9 +96,9 @@ class FittedLine(StrictModel):
     """Weights of features of pairs, and what they were fitted to.
 
     `embedder`: whose vectors; `compares_spelling`: whether it compares spelling or meaning; `covered`: the probability
-    that a query fits an image whose captions say all of it; `background`: how alike the words of unrelated images are;
-    `fitted_on`: what people judged; `reliability`: expected and observed shares of pairs that were not fitted to, by
-    tenths of the probability.
+    that a query fits an image whose captions say all of it; `background`: how similar the words of unrelated images
+    are; `fitted_on`: what people judged; `reliability`: expected and observed shares of held-out pairs, by tenths of
+    the probability.
     """
 
     language: str
@@ -119,7 +119,7 @@ class FittedLine(StrictModel):
         return probabilities
 
     def explain_misfit(self, captions: CaptionIndex) -> str:
-        """Return how captions differ from those that were fitted to; '' if they are alike enough."""
+        """Return how captions differ from those that were fitted to; '' if they are similar enough."""
         alike = captions.measure_background()
         if alike <= MOST_ALIKE * self.background:
             return ""

@@ -20,7 +20,7 @@ class HumanCaptionOptions(PluginOptions):
 
 
 def load(options: HumanCaptionOptions) -> StoredCaptionModel:
-    """Read the captions in a gallery's log; each line of a text is one. Raises UserError where there are none."""
+    """Read the captions in a gallery's log; each line of a text is one. Raises UserError if there are none."""
     log = next((f for f in (options.path, options.path.parent) if (f / CAPTION_LOG_NAME).is_file()), None)
     if log is None:
         next_step = f"write some with querytruth review {options.path}"

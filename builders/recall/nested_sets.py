@@ -100,9 +100,7 @@ def publish_nested_sets(definition: RecallDefinition, whole: BuildResult) -> lis
     results = []
     for size, built in build_nested_sets(definition, stored).items():
         if not has_content(definition.kind, built.tables):
-            current_run().reporter.log(
-                f"{definition.name}-{size}: not published, because none of its images has a query"
-            )
+            current_run().reporter.log(f"{definition.name}-{size}: not published, no image has a query")
             continue
         title = f"{stored.manifest['title']}, {size:,} images"
         named = definition.model_copy(update={"name": f"{definition.name}-{size}", "title": title})

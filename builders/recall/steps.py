@@ -1,4 +1,4 @@
-"""What the flow of recall sets calls: images of a set or a folder, questions about them, queries, and the page."""
+"""The steps of recall sets: images of a set or a folder, questions about them, queries, and the page."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 """What Prefect shows of a run: lines and a bar of progress, then funnel, contact sheet, change and links.
 
-Without an answer of the server the run goes on without artifacts.
+If the server does not answer, the run continues without artifacts.
 """
 
 import base64
@@ -50,8 +50,8 @@ def artifact_key(*parts: str) -> str:
 
 @contextmanager
 def retrying_once() -> Iterator[None]:
-    """Within the block Prefect's client retries once. Settings take a tenth of a second to copy: several calls of
-    `call_server_if_available` share one block."""
+    """Let Prefect's client retry only once within the block. Settings take a tenth of a second to copy: several calls
+    of `call_server_if_available` share one block."""
     if PREFECT_CLIENT_MAX_RETRIES.value() <= 1:
         yield
         return
@@ -175,9 +175,7 @@ def _show_change(name: str, result: BuildResult) -> None:
     changes = version_difference.compare_versions(before, set_files.read_set(result.path).tables)
     note = render_change_note(changes, f"{name}/v{parent['version']}", f"{name}/v{result.version}")
     call_server_if_available(
-        lambda: artifacts.create_markdown_artifact(
-            note, artifact_key(name, "change"), "Changes since the last version."
-        )
+        lambda: artifacts.create_markdown_artifact(note, artifact_key(name, "change"), "Since the last version.")
     )
 
 

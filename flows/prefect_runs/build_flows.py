@@ -95,8 +95,8 @@ def ask_for_judgments(definition: SetDefinition) -> None:
 def _continue_after_review(
     definition: GeneratedDefinition, stage_result: stages.StageResult, go_on: Callable[[ReviewTableOptions], Any]
 ) -> Any:
-    """What `go_on` returns for the filled-in table. Where the table cannot be used, people are asked again, with the
-    reason; another UserError ends the run: people cannot fix it in the table."""
+    """Return what `go_on` returns for the filled-in table. If the table cannot be used, people are asked again, with
+    the reason; another UserError ends the run, because people cannot fix it in the table."""
     _show_stage(definition, stage_result)
     last_error = ""
     for attempt in count():

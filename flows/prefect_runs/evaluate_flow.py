@@ -17,7 +17,7 @@ from querytruth.sets.published_files import image_roots
 
 
 class EvaluationParameters(EvaluationRequest):
-    """What `querytruth evaluate` takes, and how long the run may take."""
+    """Parameters of `querytruth evaluate`, and the maximum run time."""
 
     of: str = Field(min_length=1, description="The set: its name (the newest version), name/v3, or a path.")
     workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")

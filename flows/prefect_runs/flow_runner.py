@@ -1,6 +1,6 @@
-"""Runs the work of a flow on its task runner, suspends it where a person has to fill in a form, and returns its state.
+"""Run the work of a flow on its task runner, suspend it if a person has to fill in a form, and return its state.
 
-A suspended run ends its process. A resumed one starts over, and finds what was done before in the set's files; each
+A suspended run ends its process. A resumed one starts over, and finds the earlier work in the set's files; each
 question has a key by which its answer is found again.
 """
 
@@ -45,13 +45,11 @@ _LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 class PublishAnyway(RunInput):
     """Whether to publish a version that loses much of the last one."""
 
-    publish: bool = Field(
-        False, description="Publish the version. Otherwise the run fails, and the last version stays."
-    )
+    publish: bool = Field(False, description="Publish it. Otherwise the run fails, and the last version stays.")
 
 
 class FilledTableForm(RunInput):
-    """Confirms that the table is filled in; its options are those of `querytruth objects --help`."""
+    """Confirm that the table is filled in; the options are those of `querytruth objects --help`."""
 
     encoding: str = Field("", description="Encoding of the file, if the file does not state it; e.g. gb18030.")
     allow_missing: bool = Field(False, description="Accept rows that were deleted from the table.")

@@ -14,7 +14,7 @@ from flows.set_kinds import SET_KINDS
 
 
 class ImportParameters(ImportRequest):
-    """What `querytruth import` takes, and how long the run may take."""
+    """Parameters of `querytruth import`, and the maximum run time."""
 
     workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
     hours: float | None = Field(None, gt=0, description="Stop after this many hours.")
@@ -28,7 +28,7 @@ def import_run_name() -> str:
 
 @flow(name="import", flow_run_name=import_run_name, persist_result=False)
 def import_set(files: ImportParameters) -> State[Any]:
-    """Publish a publisher's files as the next version of a set, where they say something else than the last one."""
+    """Publish a publisher's files as the next version of a set, if their content differs from the last one."""
 
     def work() -> State[Any]:
         definition = parse_definition(files.keys, "imported", str(files.source))

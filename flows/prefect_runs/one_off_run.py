@@ -48,8 +48,8 @@ def use_own_server() -> Iterator[None]:
 
 @contextmanager
 def start_own_server() -> Iterator[Callable[[], None]]:
-    """As `use_own_server`, for what can be done while the server starts, which takes seconds: yields the function that
-    waits until it answers. No flow may run before that."""
+    """Like `use_own_server`, but for work that can be done while the server starts, which takes seconds: yield the
+    function that waits until it answers. No flow may run before that."""
     if configured := PREFECT_API_URL.value():
         _check_configured(configured)
         yield lambda: None
@@ -117,12 +117,7 @@ def _wait_until_ready(port: int, server: "subprocess.Popen[bytes]") -> None:
         except requests.RequestException:
             pass
         time.sleep(0.1)
-    raise UserError(
-        "run",
-        "Prefect's server",
-        "did not start",
-        "run with --in-process, or start a server with: prefect server start",
-    )
+    raise UserError("run", "Prefect's server", "did not start", "run with --in-process, or run prefect server start")
 
 
 def _check_configured(api: str) -> None:
@@ -174,8 +169,8 @@ def run(
 
 
 def find_entrypoint(entrypoint: str) -> str:
-    """Return flows/recall_set.py:recall_set as the module of this project where the file is not here: in a folder that
-    `querytruth init prefect` made there is no `flows`."""
+    """Return flows/recall_set.py:recall_set as the module of this project if the file is not here: a folder made by
+    `querytruth init prefect` has no `flows`."""
     path, colon, name = entrypoint.partition(":")
     if not colon or not path.endswith(".py") or Path(path).exists():
         return entrypoint
@@ -214,7 +209,7 @@ def parse_parameters(parameters: list[str]) -> dict[str, Any]:
     for parameter in parameters:
         key, equals, text = parameter.partition("=")
         if not equals or not key:
-            reason, next_step = "does not have the form key=value", "write, for example, -p definition=set.yaml"
+            reason, next_step = "must have the form key=value", "write, for example, -p definition=set.yaml"
             raise UserError(_STAGE, f"-p {parameter}", reason, next_step)
         try:
             given[key] = yaml.safe_load(text)

@@ -56,7 +56,5 @@ def choose_waiting_run(waiting: list[FlowRun], wanted: str) -> FlowRun:
     if len(found) == 1:
         return found[0]
     names = ", ".join(sorted(f"{one.name} ({one.id})" for one in waiting)[:3]) or "none"
-    reason = (
-        f"matches {len(found)} of the {len(waiting)} waiting runs" if wanted else f"{len(waiting)} runs are waiting"
-    )
+    reason = f"matches {len(found)} of {len(waiting)} waiting runs" if wanted else f"{len(waiting)} runs are waiting"
     raise UserError(_STAGE, wanted or "run", reason, f"give one of: {names}")

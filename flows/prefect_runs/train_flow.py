@@ -16,7 +16,7 @@ from flows.training import REPORT_FILE, train_dual_encoder
 
 
 class TrainingParameters(TrainingRequest):
-    """What `querytruth train` takes, and how long the run may take: the next one goes on from there."""
+    """Parameters of `querytruth train`, and the maximum run time; the next run resumes."""
 
     workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
     hours: float | None = Field(None, gt=0, description="Stop after this many hours.")

@@ -175,7 +175,7 @@ def test_a_trial_shows_what_answers_map_to(run: Run, service: Service) -> None:
     found = json.loads(run("search", "--trial", "--system", "mine.yaml", "dogs", "--json")[0])
     assert [hit["id"] for hit in found["hits"]] == ["holiday/dog 1.jpg", "holiday/nowhere 1.jpg"]
     service.odd["dogs"] = CannedResponse("", status=500)
-    assert "gave no answer (http_500" in run("search", "--trial", "--system", "mine.yaml", "dogs", code=1)[1]
+    assert "did not answer (http_500" in run("search", "--trial", "--system", "mine.yaml", "dogs", code=1)[1]
 
 
 @pytest.mark.thorough

@@ -293,7 +293,7 @@ def test_a_definition_of_images_that_are_not_there_yet_says_so(
         out = f"{Path(images).name}.yaml"
         monkeypatch.setattr(sys, "argv", ["querytruth", "init", "gallery", "--images", images, "--out", out])
         app.main()
-        assert ("does not exist yet" in capsys.readouterr().err) == (images == "fotos")
+        assert ("is not there yet" in capsys.readouterr().err) == (images == "fotos")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_a_number_of_images_is_met_and_another_seed_draws_others() -> None:
 
 
 def test_a_part_without_images_is_an_error() -> None:
-    with pytest.raises(UserError, match=r"validation .split.: contains none of the 3 images"):
+    with pytest.raises(UserError, match=r"validation .split.: has none of the 3 images"):
         split_images(image_frame([None] * 3), 0.1, 0.4, 0)
 
 

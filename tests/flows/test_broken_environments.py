@@ -98,7 +98,7 @@ def caption_all(given: list[str]) -> None:
     """Runs the build, which ends before it publishes: a tiny model writes no caption that is kept."""
     with (
         active_run(BuildRun()),
-        pytest.raises(UserError, match=r"no queries are left of 9 captions|got no reply to any of 9 questions"),
+        pytest.raises(UserError, match=r"no query is left of 9 captions|got no reply to any of 9 questions"),
     ):
         build_set(load_definition(None, given, "recall"))
 

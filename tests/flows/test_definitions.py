@@ -78,7 +78,7 @@ def test_a_fault_is_one_line_with_its_cure(tmp_path: Path, text: str, line: str)
 
 
 def test_an_override_that_is_none_and_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="does not have the form key=value"):
+    with pytest.raises(UserError, match="must have the form key=value"):
         load(tmp_path, GOOD, "levels")
     with pytest.raises(UserError, match="querytruth init"):
         load_definition(tmp_path / "gone.yaml", [], "precision")

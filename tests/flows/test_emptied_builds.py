@@ -90,9 +90,9 @@ def leave_only_jpeg_xl(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "line"),
     [
-        (leave_only_jpeg_xl, "no images are left of 3 images (3 not an image)"),
-        (unmount_before_the_scan, "no images are left of 5 images (5 missing)"),
-        (unmount_before_rendering, "no images are left of 5 images (5 cannot be rendered)"),
+        (leave_only_jpeg_xl, "no image is left of 3 images (3 not an image)"),
+        (unmount_before_the_scan, "no image is left of 5 images (5 missing)"),
+        (unmount_before_rendering, "no image is left of 5 images (5 cannot be rendered)"),
     ],
 )
 @pytest.mark.thorough
@@ -107,7 +107,7 @@ def test_images_none_of_which_can_be_read_publish_nothing(
 @pytest.mark.parametrize("kind", ["gallery", "recall"])
 def test_a_filter_that_keeps_none_publishes_nothing(kind: str, define: MakeDefinition) -> None:
     line = refused_line(kind, define(kind), "filter.min_side=4000")
-    assert "no images are left of 5 images (5 too small)" in line and "Next: loosen `filter`" in line
+    assert "no image is left of 5 images (5 too small)" in line and "Next: loosen `filter`" in line
 
 
 @pytest.mark.parametrize("kind", ["gallery", "recall"])
@@ -116,7 +116,7 @@ def test_a_filter_that_keeps_none_publishes_nothing(kind: str, define: MakeDefin
     [
         ("list.csv", "path\n", "contains no images"),
         ("list.txt", "", "contains no images"),
-        ("list.txt", "gone.jpg\n", "no images are left of 1 image (1 missing)"),
+        ("list.txt", "gone.jpg\n", "no image is left of 1 image (1 missing)"),
     ],
 )
 def test_a_table_without_an_image_publishes_nothing(
@@ -134,7 +134,7 @@ def test_captions_of_other_images_publish_nothing(tmp_path: Path) -> None:
     ("emptied", "line"),
     [
         ("images", "contains none of the 0 annotated images"),
-        ("annotations", "no queries are left of 5 labels (5 no images)"),
+        ("annotations", "no query is left of 5 labels (5 no images)"),
         ("categories", "is not a list of categories"),
     ],
 )

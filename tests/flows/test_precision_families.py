@@ -135,7 +135,7 @@ def test_what_a_tool_notes_of_a_box_is_not_asked_and_the_funnel_counts_it(make_w
     assert stages["attributes"]["rejected"] == {"bookkeeping": 1, "number": 2} and stages["attributes"]["accepted"] == 1
     chosen = build(definition, "attributes.only=[occluded]", "name=chosen")
     assert set(set_files.read_set(chosen.path).tables.queries["family"].dropna()) == {"attribute/occluded"}
-    with pytest.raises(UserError, match="has only bookkeeping, numbers and excluded attributes: colour, occluded"):
+    with pytest.raises(UserError, match="only bookkeeping, numbers and excluded attributes: colour, occluded"):
         build(definition, "attributes.exclude=[colour]", "name=none")
 
 

@@ -333,7 +333,7 @@ def test_labels_none_of_which_is_searchable_publish_nothing(make_world: Make, tm
     definition = make_world(parents=False)
     with pytest.raises(UserError) as refused:
         build(definition, "searchable.min_images=1000")
-    assert "no queries are left of 5 labels (5 too few images)" in str(refused.value)
+    assert "no query is left of 5 labels (5 too few images)" in str(refused.value)
     assert "Next: lower searchable.min_images" in str(refused.value)
     assert not list((tmp_path / "sets").rglob("v*"))
 
@@ -341,7 +341,7 @@ def test_labels_none_of_which_is_searchable_publish_nothing(make_world: Make, tm
 def test_english_labels_do_not_become_chinese_queries(make_world: Make) -> None:
     with pytest.raises(UserError) as refused:
         build(make_world(), "languages=[zh]")
-    assert "is not a Chinese name; this applies to 5 of the 5 names in the annotations" in str(refused.value)
+    assert "is not a Chinese name, like 5 of the 5 names in the annotations" in str(refused.value)
     assert "set labels: coco80, which has Chinese names for all of them, or set languages: [en]" in str(refused.value)
     with pytest.raises(UserError, match="is no Chinese name"):
         build(make_world(), "languages=[en, zh]")

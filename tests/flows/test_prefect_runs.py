@@ -99,7 +99,7 @@ def test_only_what_may_pass_by_itself_is_tried_again() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["definition"], "does not have the form key=value"),
+        (["definition"], "must have the form key=value"),
         (["workers=4"], "'definition' is missing"),
         (["defnition=x.yaml"], "did you mean 'definition'"),
         (["definition=x.yaml", "workers=0"], "greater than or equal to 1"),

@@ -427,7 +427,7 @@ def test_all_captions_in_another_language_than_the_prompt_publish_nothing(album:
     with pytest.raises(UserError) as refused:
         build(from_file(album, "captions.prompt=zh/caption"))
     assert str(refused.value) == (
-        "album (publish): no queries are left of 5 captions (5 wrong language); nothing was published. Next: choose "
+        "album (publish): no query is left of 5 captions (5 wrong language); nothing was published. Next: choose "
         "a prompt in the language of the captions (captions.prompt: en/caption)"
     )
     assert not list((album / "sets").glob("album/v*"))

@@ -216,6 +216,6 @@ def test_phrases_that_grow_longer_show_beside_those_that_do_not(tmp_path: Path) 
 
 
 def test_too_few_questions_are_refused(server: Loopback, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="are too few to show a trend"):
+    with pytest.raises(UserError, match="is too few to show a trend"):
         compare_strategies(under("by_topic", tmp_path, server), SOURCE, 2)
     assert not server.asked

@@ -29,7 +29,6 @@ class ImageFilter:
 
 
 def list_image_filters() -> list[ImageFilter]:
-    """Return all filters in the order in which they are tried: by the names of their files, then as they stand
-    there."""
+    """Return all filters in the order in which they are applied: by file name, then by position in the file."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__))
     return [one for name in names for one in importlib.import_module(f"{__name__}.{name}").FILTERS]

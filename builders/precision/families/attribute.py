@@ -146,7 +146,7 @@ def _find_listed_images(world: BoxWorld, label: int, attributes: BoxAttributes) 
 
 
 def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
-    """Return the texts; none in Chinese where the Chinese attribute is unknown, none in English for a Chinese one."""
+    """Return the texts; no Chinese text if the Chinese attribute is unknown, no English text for a Chinese one."""
     (concept,) = concepts
     name = kind.removeprefix("attribute/")
     texts: Phrases = {}
@@ -165,7 +165,7 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
 
 
 def _translate(name: str, label: str) -> str:
-    """Return the Chinese attribute; empty where it is unknown, or says nothing of this label."""
+    """Return the Chinese attribute; empty if it is unknown, or has no meaning for this label."""
     is_person = label in _PEOPLE
     known = _CHINESE | (_OF_PEOPLE if is_person else {})
     is_living = is_person or MEASURE_WORD.get(label) in ("只", "头", "匹")

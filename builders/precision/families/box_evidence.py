@@ -1,4 +1,4 @@
-"""What boxes say of each label, image by image, and the interface of a query family."""
+"""The evidence of boxes for each label, image by image, and the interface of a query family."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -34,8 +34,8 @@ class FamilyRules:
 
 @dataclass(frozen=True, slots=True)
 class FamilyQuestion:
-    """A question about labels in their order. `kind`: the family and what it asks (count/2); `relevant` and `wrong`:
-    rows of images, ascending; all other images are unknown or of no interest, and stay unjudged. `why_relevant` and
+    """A question about labels in their order. `kind`: the family and the question (count/2); `relevant` and `wrong`:
+    rows of images, ascending; all other images are unknown or do not matter, and stay unjudged. `why_relevant` and
     `why_wrong`: the evidence, in terms of the names `{0}` and `{1}`. `shown`: the labels that relevant images show."""
 
     kind: str
@@ -80,7 +80,7 @@ class BoxWorld:
     _bounds: tuple[Ints, Ints] | None = None
 
     def evidence(self, label: int) -> LabelEvidence:
-        """Return what the boxes of the label itself say."""
+        """Return the evidence of the boxes of the label itself."""
         if label not in self._evidence:
             rows = self.rows(label)
             image, start, count = np.unique(self.places.image[rows], return_index=True, return_counts=True)
@@ -119,7 +119,7 @@ class BoxWorld:
         return self._has_box[label]
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Yield the pairs of labels in table order of which none accepts the other."""
+        """Yield the pairs of labels, in table order, in which neither accepts the other."""
         for place, one in enumerate(self.labels):
             for other in self.labels[place + 1 :]:
                 if not self.compatibility.are_related(one, other):

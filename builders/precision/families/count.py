@@ -48,7 +48,7 @@ def find_questions(world: BoxWorld, _rules: FamilyRules) -> Iterator[FamilyQuest
 
 
 def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
-    """Return the texts; none where the plural or the measure word is unknown."""
+    """Return the texts; empty if the plural or the measure word is unknown."""
     (concept,) = concepts
     texts: Phrases = {}
     exact = kind == "count/2"

@@ -1,5 +1,5 @@
-"""Who is on a photo and who is not: "Gracie without Tom", "only Gracie", "family photo, West Lake". Only photos on
-which faces are marked answer; a face without a name may be anybody.
+"""Queries for people who are on a photo or not: "Gracie without Tom", "only Gracie", "family photo, West Lake". Only
+photos with marked faces are judged; a face without a name may be anybody.
 """
 
 from collections.abc import Iterator

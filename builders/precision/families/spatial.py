@@ -23,8 +23,8 @@ _HEIGHTS = {"above": "higher in the frame than", "below": "lower in the frame th
 def find_questions(
     world: box_evidence.BoxWorld, rules: box_evidence.FamilyRules
 ) -> Iterator[box_evidence.FamilyQuestion]:
-    """Yield the four places of each pair of labels. Relevant: one object lies clearly there of another; wrong: each
-    object lies clearly on the opposite side of each other one."""
+    """Yield the four places of each pair of labels. Relevant: one object is clearly in that place relative to another;
+    wrong: each object is clearly on the opposite side of each other one."""
     certain = {label: world.is_certain(label) for label in world.labels}
     for one, other in world.pairs():
         if not (world.concepts[one].article and world.concepts[other].article):

@@ -252,7 +252,7 @@ def test_a_parquet_table_says_the_same_as_the_csv(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("a.csv", b"file,width\na.jpg,1\n", "has no key column 'path' (its keys: 'file', 'width')"),
+        ("a.csv", b"file,width\na.jpg,1\n", "has no column 'path' (it has 'file', 'width')"),
         ("a.csv", b"", "has no column 'path' (it has )"),
         ("a.csv", b"path,latitude\na.jpg,abc\n", "a.csv, line 2 (list images): latitude 'abc' is no latitude"),
         ("a.csv", b"path,latitude\na.jpg,91\n", "latitude '91' is no latitude in degrees"),
@@ -287,7 +287,7 @@ def test_the_web_is_no_source_and_no_password_is_told() -> None:
 
 def test_a_pipe_in_place_of_a_list_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "list.txt")
-    with pytest.raises(UserError, match="is not a folder"):
+    with pytest.raises(UserError, match="is no folder"):
         open_source(str(tmp_path / "list.txt"))
 
 

@@ -172,5 +172,5 @@ def test_another_encoding_is_read_when_it_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="does not exist"):
+    with pytest.raises(UserError, match="is not there"):
         chat.load_chat_model("captions_file", path=tmp_path / "x.csv")

@@ -126,7 +126,7 @@ def test_the_order_of_the_index_is_no_matter(album: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "told"),
     [
-        ("none.csv", None, "does not exist"),
+        ("none.csv", None, "is not there"),
         ("index.parquet", b"PAR1", "is no whole Parquet file"),
         ("index.csv", b"a,b\n1,2\n", "has the columns a, b"),
         ("index.txt", b"x", "none of the known suffixes"),

@@ -91,7 +91,7 @@ def test_a_pseudonym_stands_for_a_person_in_keywords_too_and_a_missing_one_is_an
     rows = [FactRow("a", "person", "Gracie"), FactRow("b", "keyword", "gracie"), FactRow("b", "keyword", "sea")]
     tags = _derive(*rows, pseudonyms={"Gracie": "Person 1"})
     assert _tags(tags) == {("a", "pseudonym", "Person 1"), ("b", "pseudonym", "Person 1"), ("b", "keyword", "sea")}
-    with pytest.raises(UserError, match="has no pseudonym for 'Gracie'"):
+    with pytest.raises(UserError, match="lacks 'Gracie'"):
         _derive(*rows, pseudonyms={"Tom": "Person 1"})
 
 

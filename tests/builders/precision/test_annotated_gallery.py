@@ -78,9 +78,7 @@ def test_annotations_that_write_all_ids_as_another_type_are_refused_in_one_line(
 ) -> None:
     """Some exporters write the ids of images as texts and name them by numbers."""
     boxes = [BOX | {key: str(BOX[key])}]
-    with pytest.raises(
-        UserError, match=rf"\(number\) among the ids of {place}, but its annotations have '\d+' \(text\)"
-    ):
+    with pytest.raises(UserError, match=rf"\(number\) in the ids of {place}, '\d+' \(text\) in the annotations"):
         join(tmp_path, coco([IMAGE], boxes))
 
 

@@ -48,7 +48,7 @@ def test_a_table_of_tags_is_no_table_of_facts(tmp_path: Path) -> None:
 def test_a_person_without_a_pseudonym_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "facts.csv").write_text("image,kind,value\na.jpg,person,Gracie\n")
     (tmp_path / "names.csv").write_text("name,pseudonym\nTom,Person 1\n")
-    with pytest.raises(UserError, match="has no pseudonym for 'Gracie'"):
+    with pytest.raises(UserError, match="lacks 'Gracie'"):
         read_annotations(tmp_path / "facts.csv", facts=FactOptions(pseudonyms=tmp_path / "names.csv"))
 
 

@@ -134,7 +134,7 @@ def test_only_accepted_names_go_into_the_table() -> None:
         (reviewed(("Mouse", "鼠", "accept"), ("Rat", "鼠", "accept")), "Mouse.*the same name as 'Rat': '鼠' in zh"),
         (reviewed(("Dog", "狗", "accept")), "Dog.*is not a label of the table"),
         (reviewed(("Mouse", "鼠标", "yes")), "has the verdict 'yes'.*write accept or reject"),
-        (reviewed(("Mouse", " ", "accept")), "is accepted but has no name"),
+        (reviewed(("Mouse", " ", "accept")), "is accepted but has no proposal"),
         (reviewed(("Mouse", "鼠标", "accept"), language="fr"), r"language.*\['fr'\]"),
         (reviewed(("Mouse", "鼠标", "accept")).drop(columns="proposal"), "proposal.*is missing"),
     ],

@@ -146,7 +146,7 @@ def test_all_forms_hold_the_same_tags(tmp_path: Path, name: str, text: str) -> N
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a,b\n1,2\n", "has the columns a, b. Next: name the image column one of file_name"),
+        ("a,b\n1,2\n", "has the columns a, b. Next: name the columns of images .file_name"),
         ("file_name,tag\n", "has no tags in 0 rows"),
         ("file_name,tag,score\na.jpg,dog,0.1\n", "lower tags.at_least"),
     ],

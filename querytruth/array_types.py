@@ -1,4 +1,4 @@
-"""Types of NumPy arrays. A name says what the numbers are; docstrings give the shapes."""
+"""Types of NumPy arrays. A name states the kind of numbers; docstrings give the shapes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Defaults that several rooms share, so that each stands once."""
+"""Defaults that several rooms share, so that each is defined once."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What definitions of several kinds share: types, options, and the first defect that pydantic finds as a UserError."""
+"""Shared parts of definitions: types, options, and the first defect that pydantic finds as a UserError."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -41,9 +41,7 @@ def _describe_defect(model: type[BaseModel], error: ValidationError) -> tuple[st
     if defect["type"] in ("model_type", "model_attributes_type", "dict_type"):  # pydantic's text names a Python class
         message = "needs a mapping of keys, such as {key: value}"
         if defect["input"] is None:
-            return f"key {key!r}: {message}, and cannot be null", (
-                "remove the key to use its defaults, or give its keys"
-            )
+            return f"key {key!r}: {message}, and cannot be null", ("remove it to use its defaults, or give its keys")
     if not key:
         return message, "fix the definition"
     return f"key {key!r}: {message}{URL_CREDENTIALS.sub('://…@', given)}", "fix the value"
@@ -67,9 +65,7 @@ class StrictModel(BaseModel):
 
 def _reject_url_credentials(value: str) -> str:
     if URL_CREDENTIALS.search(value):
-        raise ValueError(
-            "contains a user name or password, which every manifest would record; use environment variables"
-        )
+        raise ValueError("contains a user or password, which every manifest would record; use the environment")
     return value
 
 
@@ -100,8 +96,8 @@ def _check_bucket_url(url: str) -> str:
 
 
 def _resolve_set(text: str, folder: option_paths.BaseFolder) -> str:
-    """Return the absolute path where a set or a version lies there; else the name of a set, also where a folder
-    has it."""
+    """Return the absolute path where a set or a version exists there; else the name of a set, even if a folder
+    has the same name."""
     path = Path(text) if folder is None else folder / text
     is_set = (path / "manifest.json").is_file() or newest_version(path) is not None
     return option_paths.resolve_if_exists(text, folder) if is_set else text
@@ -131,7 +127,7 @@ OneOrMore = BeforeValidator(lambda value: [value] if isinstance(value, str | Pat
 
 
 class Definition(StrictModel):
-    """A definition, which a call checks as if its keys stood in a file of the working directory."""
+    """A definition that is checked as if its keys were in a file of the working directory."""
 
     def __init__(self, **keys: Any) -> None:
         """Check the keys. Raises UserError for a wrong one."""
@@ -146,14 +142,14 @@ class Definition(StrictModel):
 
 class SetDefinition(Definition):
     """The keys of every kind of set. `out`: the folder of all sets, relative to the working directory. `publish_to`: a
-    folder in object storage that gets each version, too (with `publish_places` also one that says where images were
-    taken, with `publish_names` one that names people, places or texts of an album); an `out` that is such a URL is
+    folder in object storage that gets each version, too (with `publish_places` also one with the places where images
+    were taken, with `publish_names` one that names people, places or texts of an album); an `out` that is such a URL is
     this key, with the work in `s3-work/`. `work`: a folder in object storage that keeps what was read from images,
     rendered and encoded: workers, and builds on other machines, need to share nothing else. `lose_at_most`: the share
     of the last version's queries (of its images, if it has no queries) that a build may lose without being stopped,
-    besides what people dropped; null: all of them. `page_language`: of the page that is written beside each version.
-    `tables`: how the files that the definition names are read, where they do not show it themselves. `quarantine`: the
-    kinds of private texts that become no query unless a person overrides it."""
+    besides those that people dropped; null: all of them. `page_language`: of the page next to each version. `tables`:
+    options for reading the files that the definition names. `quarantine`: the kinds of private texts that become no
+    query unless a person overrides it."""
 
     kind: str
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -182,7 +178,7 @@ class SetDefinition(Definition):
 
 
 class PriceOptions(StrictModel, allow_inf_nan=False):
-    """What an endpoint charges per million tokens, for plans; no set's digest depends on it."""
+    """The price of an endpoint per million tokens, for plans; it affects no digest of a set."""
 
     input_per_million: float = Field(ge=0)
     output_per_million: float = Field(ge=0)

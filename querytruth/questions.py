@@ -84,7 +84,7 @@ class AskingDefinition(Protocol):
 
     @property
     def budget(self) -> BudgetOptions | None:
-        """What a run may spend."""
+        """The budget of a run."""
 
 
 def open_definition_replies(definition: AskingDefinition) -> ReplyStore:
@@ -116,8 +116,8 @@ class ChatSession:
         requests: Sequence[ChatRequest],
         find_fault: FindFault = lambda _request, _reply: "",
     ) -> list[ChatAnswer]:
-        """Return the answers in the order of the requests; stored ones cost no call. `find_fault` says why a reply is
-        of no use: many of them in a row stop the build."""
+        """Return the answers in the order of the requests; stored ones cost no call. `find_fault` returns why a reply
+        is unusable: many of them in a row stop the build."""
         run = current_run()
         with run.reporter.bar(role, len(requests), "replies") as advance:
             flags = {"offline": run.offline, "retry_failures": run.retry_failures}
@@ -179,8 +179,8 @@ def choose_ledger_bucket(failure: Failure) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallForecast:
-    """What calls of one role cost. `tokens`, in and out, are None where the endpoint has counted none and nobody
-    guessed, `cost` without a price; `is_counted`: the tokens are as the endpoint counted those of earlier replies."""
+    """The cost of the calls of one role. `tokens`, in and out, are None where the endpoint counted none and nobody
+    estimated them, `cost` without a price; `is_counted`: the tokens follow the endpoint's counts of earlier replies."""
 
     calls: int
     seconds: float

@@ -219,9 +219,9 @@ _NUMBERS = {"boxes": ("left", "top", "right", "bottom"), "candidate_judgments": 
 
 
 def check_rows(name: str, table: pa.Table) -> None:
-    """Raise ValueError, with table and column, for rows that no build writes: an id or a pair that is there twice, an
-    empty label, a question of a family without labels, a number that is none, a control character or a line separator
-    in a name. Every table that is read is checked here: what counts, draws and compares relies on it."""
+    """Raise ValueError, with table and column, for rows that no build writes: a duplicate id or pair, an empty label, a
+    question of a family without labels, an invalid number, a control character or a line separator in a name. Every
+    table that is read is checked here: code that counts, draws and compares relies on it."""
     if name in _KEYS and len(table) > 1:
         ranks = [rank_texts(table[column])[0] for column in _KEYS[name]]
         # Published tables are sorted: only others need the hash table.
@@ -306,7 +306,7 @@ class RowsById:
             self._ids = self._ids.take(self._order)
 
     def get(self, name: str) -> int | None:
-        """Return the row of an id; None where there is none."""
+        """Return the row of an id; None without one."""
         place = bisect_left(self._ids, name, key=pa.StringScalar.as_py)
         if place == len(self._ids) or self._ids[place].as_py() != name:
             return None
@@ -376,7 +376,7 @@ def image_id_of_source(file_name: str, source_id: str) -> str:
 
 
 def stable_hash(*parts: str) -> int:
-    """Return a 64-bit hash of the parts, by which samples and shuffles are ordered."""
+    """Return a 64-bit hash of the parts, which orders samples and shuffles."""
     encoded = "\x1f".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "big")
 

@@ -1,7 +1,7 @@
-"""What an operation takes, stated once: the fields of a request are the options of its command, the keyword arguments
+"""Requests of operations, defined once: the fields of a request are the options of its command, the keyword arguments
 of its function, and the parameters and the form of its Prefect flow.
 
-A field that holds several values takes one alone, too. A request that cannot be is told as one line, before any work.
+A field of several values also accepts a single one. An invalid request is reported in one line, before any work.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ByPlace(NamedTuple):
 
 
 class ByName(NamedTuple):
-    """Marks a field whose option is spelled otherwise than the field, and what help says in place of its value."""
+    """Marks a field whose option has another name than the field, and the name of its value in help."""
 
     option: str
     metavar: str
@@ -39,7 +39,7 @@ IN_FORMS = object()  # of a field: for deployments, whose form has it; no option
 
 
 class WrongRequestError(ValueError):
-    """What of a request cannot be, why, and what to do."""
+    """An invalid part of a request, why it is invalid, and what to do."""
 
     def __init__(self, item: object, reason: str, next_step: str) -> None:
         super().__init__(f"{item} {reason}; {next_step}")
@@ -132,7 +132,7 @@ def takes_request(
 
 
 def is_by_place(metadata: list[Any]) -> bool:
-    """Return whether the metadata of a field say that it is given by its place."""
+    """Return whether the metadata of a field mark it as positional."""
     return any(isinstance(one, ByPlace) for one in metadata)
 
 

@@ -137,7 +137,7 @@ def compare_runs(request: CompareRequest, named: Sequence[tuple[str | None, AnyR
 
 
 class ProgramGate(GateRequest):
-    """A gate from a program: runs in memory are candidates and baselines, too."""
+    """A gate request from Python: runs in memory can be candidate and baseline."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -147,7 +147,7 @@ class ProgramGate(GateRequest):
 
 def gate_runs(request: GateRequest) -> GateReport:
     """Test whether the candidate is not worse than the baseline by more than the margin, by each metric and slice. A
-    latency budget is of a candidate that is the result folder of a live system. Raises UserError."""
+    latency budget needs a candidate that is the result folder of a live system. Raises UserError."""
     judged = load_judgments(request)
     if request.require_certificate:
         require_certificate(judged.description)
@@ -158,7 +158,7 @@ gate = takes_request(ProgramGate, "gate")(gate_runs)
 
 
 class ProgramSize(SizeRequest):
-    """A plan from a program: two runs in memory are a pilot, too."""
+    """A sample size request from Python: two runs in memory can be the pilot."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 

@@ -62,14 +62,14 @@ class Evaluation:
 
     @property
     def phrasings(self) -> pd.DataFrame:
-        """By metric the worst, the mean and the best wording of a question, and their spread with its interval; no row
-        where no question has two."""
+        """The worst, mean and best wording of a question per metric, and their spread with its interval; empty where no
+        question has two wordings."""
         return self.result.phrasings
 
     @property
     def weighted(self) -> pd.DataFrame:
-        """By metric the means over the questions and the searches of the log that the queries were drawn from, with
-        intervals; no row where they were drawn from none."""
+        """The means over the questions and the searches of the sampled log, per metric with intervals; empty for other
+        sets."""
         return self.result.traffic
 
     @property
@@ -79,7 +79,7 @@ class Evaluation:
 
     @property
     def warnings(self) -> list[comparison.EvaluationWarning]:
-        """What makes a figure doubtful."""
+        """The warnings about figures: metric, code, detail."""
         return self.result.warnings
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ def load_run(
 
 
 def _all_ids(judged: judged_sets.JudgedSet) -> tuple[Any, Any]:
-    """Return the ids of all queries and images of the set, also of near-duplicates, which `judged` lacks."""
+    """Return the ids of all queries and images of the set, including near-duplicates, which `judged` lacks."""
     if judged.stored is None:
         return (), ()
     tables = set_files.read_set(judged.stored.path, ("queries", "images")).tables
@@ -120,7 +120,7 @@ def _all_ids(judged: judged_sets.JudgedSet) -> tuple[Any, Any]:
 
 
 class ProgramEvaluation(EvaluationRequest):
-    """An evaluation from a program: runs and vectors in memory, and functions that search, are systems, too."""
+    """An evaluation request from Python: runs, vectors in memory and search functions can be systems."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -154,10 +154,7 @@ def _load_system(request: ProgramEvaluation, judged: judged_sets.JudgedSet) -> E
     if request.run and not isinstance(request.run[0], str | Path):
         if request.scores is not None:
             raise UsageError(
-                "scores",
-                "applies to run files only",
-                "change the table so that the highest score is the best",
-                "evaluate",
+                "scores", "applies to run files only", "change the table so that the highest is the best", "evaluate"
             )
         system = load_run(request.run[0], judged, name)
         return system if request.ids == "image_id" else systems.name_images(system, judged, request.ids)

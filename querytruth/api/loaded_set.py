@@ -49,8 +49,8 @@ AnySet: TypeAlias = str | Path | _HasVersionFolder  # name, name/v3, a folder, a
 
 
 def load(set_: AnySet, *, out: str | Path = DATASETS_FOLDER, images: Sequence[str | Path] = ()) -> LoadedSet:
-    """Find a version of a set: `name` (the newest), `name/v3`, its folder or URL; its tables are read when they are
-    used. `out`: where sets lie; `images`: folders or URLs outside the set in which its images may be read. Raises
+    """Find a version of a set: `name` (the newest), `name/v3`, its folder or URL; tables are read on first use. `out`:
+    folder that holds the sets; `images`: folders or URLs outside the set where its images can be read. Raises
     UserError where there is none."""
     roots = [str(root) for root in images]
     return LoadedSet(find_version(set_, out, remote="whole"), Path(out), roots)
@@ -65,7 +65,7 @@ def find_version(set_: AnySet, out: str | Path = DATASETS_FOLDER, *, remote: Rem
 
 class LoadedSet:
     """A version of a set in the folder `path`. Its tables are pandas data frames with the columns of
-    docs/set-format.md; their first use raises UserError where the version is damaged. `out`: where other sets lie."""
+    docs/set-format.md; their first use raises UserError where the version is damaged. `out`: folder of other sets."""
 
     def __init__(self, path: Path, out: Path = DATASETS_FOLDER, images: Sequence[str] = ()) -> None:
         self.path, self.out, self._image_roots = path, out, images
@@ -329,7 +329,7 @@ def apply_decisions(path: Path, *, accept_loss: bool) -> SetBuild:
 
 
 def check_format(format: str) -> None:
-    """Raise UserError for a name that is no export format."""
+    """Raise UserError for an unknown export format."""
     exporters.EXPORTERS.import_plugin(format)
 
 
@@ -339,9 +339,9 @@ def verify(
     out: str | Path = DATASETS_FOLDER,
     progress: Callable[[int], None] = lambda _bytes: None,
 ) -> list[str]:
-    """Compute every checksum of a version again, follow the chains of its decision logs, and compare the logs with the
+    """Recompute all checksums of a version, follow the chains of its decision logs, and compare the logs with the
     version. Return a line per problem, the file first; none for an intact set. `progress` is called with numbers of
-    bytes read. Of a URL in object storage every object is read again."""
+    bytes read. For a URL in object storage, every object is read again."""
     url = join_set_url(str(set_), str(out)) if isinstance(set_, str | Path) else None
     path, damaged = (find_version(set_, out), []) if url is None else bucket_versions.check_objects(url)
     if path is None:

@@ -1,4 +1,4 @@
-"""What a set is worth, from a program: its audit, and what it would notice."""
+"""The quality of a set from Python: its audit, and the damage that it detects."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from querytruth.sets.manifest_notes import describe_certificate
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AuditReport:
-    """What the answers of an audit say so far. `findings`: all of it, as report.json has it; `file`: where that was
-    written."""
+    """The estimates of an audit so far. `findings`: the content of report.json; `file`: where it was written."""
 
     findings: dict[str, Any]
     file: Path
@@ -41,7 +40,7 @@ class AuditReport:
 
     @property
     def certificate(self) -> dict[str, Any] | None:
-        """What holds of the truth with these answers, of an audit until a goal; None of another one."""
+        """The certificate of an audit that runs until a goal; None for other audits."""
         return self.findings.get("certificate")
 
     def __repr__(self) -> str:
@@ -67,7 +66,7 @@ class SetAudit:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """What would be judged, the width of the interval, a person's hours and a judge's calls."""
+        """The plan of an audit: judgments, interval width, hours of a person, calls of a judge."""
         prepared = self._prepared
         return plan_audit(prepared.path, prepared.pooled, prepared.definition, prepared.judge)
 
@@ -84,7 +83,7 @@ class SetAudit:
         return AuditReport(*report.report_audit(self._prepared.path, self.definition.name, page_language))
 
     def __repr__(self) -> str:
-        """What is planned, and a line per stratum."""
+        """The plan as a summary, and a line per stratum."""
         plan = self.plan
         about = f"audit of {plan['set']}: {plan['judgments']:,} judgments, about {plan['hours']} hours"
         return f"{about}\n{pd.DataFrame(plan['strata']).to_string(index=False)}"
@@ -99,9 +98,9 @@ def open_audit(definition: str | Path | AuditDefinition) -> SetAudit:
 
 @takes_request(NoticeRequest)
 def notice(request: NoticeRequest) -> dict[str, Any]:
-    """Measure which damages of a search a set would notice, and where that search is blind. Return what notice.json
-    has, with `damages`, `blind_kinds` of images, `uncovered_parts`, `typing` and `shortcuts` as data frames. Raise
-    UserError."""
+    """Measure which kinds of damage to a search a set detects, and what that search never finds. Return what
+    notice.json has, with `damages`, `blind_kinds` of images, `uncovered_parts`, `typing` and `shortcuts` as data
+    frames. Raise UserError."""
     found, page = notice_set(request)
     names = ("damages", "blind_kinds", "uncovered_parts", "typing", "shortcuts")
     return {**found, **{name: pd.DataFrame(found[name]) for name in names}, "page": page}

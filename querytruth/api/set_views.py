@@ -1,4 +1,4 @@
-"""What a set answers with: one query and its images, the difference of two versions, its leaderboard. Printed, each is
+"""Views of a set: one query and its images, the difference of two versions, its leaderboard. Printed, each is
 a table of text; in a notebook, one of HTML.
 """
 
@@ -41,9 +41,9 @@ class QueryView:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SetDifference:
-    """What differs between two versions, given by name and number. `changes`: rows with table (queries, images,
-    judgments), change (added, removed, changed), query_id, image_id and details. `warnings`: what decision logs lost
-    since the versions."""
+    """The differences between two versions, given by name and number. `changes`: rows with table (queries, images,
+    judgments), change (added, removed, changed), query_id, image_id and details. `warnings`: decisions that the logs
+    lost since the versions."""
 
     before: str
     after: str
@@ -87,7 +87,7 @@ class SystemBoard:
     @property
     def systems(self) -> pd.DataFrame:
         """Return a row per system: the ends of its rank interval, its figure with interval, and its latency in
-        milliseconds (p50, p95, p99; NaN where it is no live system)."""
+        milliseconds (p50, p95, p99; NaN for systems that are not live)."""
         rows = [{**one, **(one["latency_ms"] or {})} for one in self.board["systems"]]
         return pd.DataFrame(rows).reindex(columns=[*_BOARD_COLUMNS, *_PERCENTILES])
 
@@ -104,7 +104,7 @@ class SystemBoard:
 
     @property
     def metric(self) -> str:
-        """What the systems are ordered by."""
+        """The metric that orders the systems."""
         return str(self.board["metric"])
 
     def save(self, page: str | Path, language: str = "en") -> list[Path]:

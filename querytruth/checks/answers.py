@@ -1,6 +1,6 @@
-"""What a search answers to the cases: asked and recorded, replayed, or read from a run; and which images its ids are.
+"""The answers of a search to the cases: recorded now, replayed, or read from a run; and the images that its ids name.
 
-The folder is the gallery: a result that is none of its images keeps its rank.
+The folder is the gallery: a result that is not one of its images keeps its rank.
 """
 
 import json
@@ -25,7 +25,7 @@ NO_IMAGE = "no image: "  # before the id of a result that is no image of the fol
 
 
 def ask_cases(golden: GoldenFile, described: SystemFile, file: Path, options: AskOptions) -> list[SystemAnswer]:
-    """Return the answer to each case, and records them in the file; offline those that it has. Raises UserError where
+    """Return the answer to each case, and record them in the file; offline the recorded ones. Raises UserError where
     the service answers none."""
     depth, recorded = golden.asked, dict[str, bytes]()
     texts = [case.query for case in golden.cases]

@@ -75,7 +75,7 @@ class GoldenFile(StrictModel):
 
     @property
     def asked(self) -> int:
-        """How many results are asked for."""
+        """The number of results to request."""
         cuts = [int(name.partition("@")[2]) for name in self.floors]
         return max(self.depth, self.within, *(case.within or 1 for case in self.cases), *cuts)
 
@@ -156,7 +156,7 @@ def _find_images(listed: Sequence[str], folder: ImageFolder, item: str) -> list[
 
 
 def add_cases(path: Path, places: Mapping[str, Path], within: int, cases: Sequence[Mapping[str, object]]) -> int:
-    """Write a golden file with these cases, or adds those whose queries it does not have; return how many are new.
+    """Write a golden file with these cases, or add those with new queries; return the number of new cases.
     `places`: system and images. Raises UserError where there is none to write."""
     keys: dict[str, JsonValue] = {name: os.path.relpath(place, path.parent) for name, place in places.items()}
     keys |= {"within": within}

@@ -1,7 +1,7 @@
-"""The description of a search from its address alone: it is asked, and its answer is compared with the folder's images.
+"""The description of a search from its address alone: its answer is compared with the images of the folder.
 
-The request is what the address says, else the usual ones in turn. Of all lists in the answer and all paths in their
-entries, the ids are those that name most images.
+The request is the address as given, else the usual ones in turn. Among all lists in the answer and all paths in their
+entries, the ids are those that match most images.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _Reading = tuple[int, SystemKeys, list[str]]  # how many of the ids name an imag
 
 
 def propose_search(url: str, text: str, names: list[str]) -> str:
-    """Return the YAML that describes the search at an address, by what it answers to `text` and the `names` of the
+    """Return the YAML that describes the search at an address, from its answers to `text` and the `names` of the
     images. Raises UserError where no answer names an image."""
     failures, ignoring = list[str](), ""
     for request in _list_requests(url):

@@ -51,7 +51,7 @@ class CheckedCase:
 
 
 def judge_case(case: GoldenCase, within: int, answer: SystemAnswer, before: Mapping[str, int]) -> CheckedCase:
-    """Return the case with its status. An answer that shows nothing about a case fails it, a known failure, too."""
+    """Return the case with its status. An answer without evidence about a case fails it, even a known failure."""
     order = {hit.id: rank for rank, hit in enumerate(answer.hits, start=1)}
     ranks = [
         ImageRank(image, expected, order.get(image, 0), before.get(image))
@@ -98,7 +98,7 @@ def check_floors(floors: Mapping[str, float], cases: Sequence[CheckedCase]) -> I
         found = [([rank for rank in ranks if 0 < rank <= int(cut)], len(ranks)) for ranks in wanted if ranks]
         mean = sum(_measure(metric, *one) for one in found) / max(len(found), 1)
         status: Status = "fail" if mean < floor else "pass"
-        yield CheckedCase(f"minimum {name}", status, [f"{mean:.3f} over {len(found)} cases, minimum {floor:g}"])
+        yield CheckedCase(f"floor of {name}", status, [f"{mean:.3f} over {len(found)} cases, floor {floor:g}"])
 
 
 def _measure(metric: str, found: Sequence[int], wanted: int) -> float:
@@ -118,7 +118,7 @@ def list_notes(cases: Sequence[CheckedCase]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """All cases of one check of a search, floors among them. `is_strict`: a known failure that is fixed fails, too."""
+    """All cases of one check of a search, including floors. `is_strict`: a known failure that is fixed fails, too."""
 
     golden: str
     system: str

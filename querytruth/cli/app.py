@@ -17,7 +17,7 @@ from querytruth.terminal import TerminalReporter, err
 
 
 def advise(command: str, word: str) -> str | None:
-    """Return what to type in the place of a word that is no command."""
+    """Return a suggestion for a word that is not a command."""
     if command != "querytruth build":
         return None
     from querytruth.sets.manifest import KINDS

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 app = group("build", "Build a set from its definition.")
-labels_app = group("labels", "Translate the labels of annotations, or derive tags from the metadata of photos.")
+labels_app = group("labels", "Translate the labels of annotations, or derive tags from the dates of photos.")
 LabelsArgument = Annotated[
     str, argument(help="Label table (included name, folder, or labels.csv), or COCO file.", metavar="TABLE")
 ]
@@ -121,7 +121,8 @@ def recall(
 def generated(
     plan: PlanOption = False, prefect: PrefectOption = False, json: JsonOption = False, *, request: GeneratedBuild
 ) -> None:
-    """Build a generated set from the queries that people accepted, with images from the web; fetches only missing ones.
+    """Build a generated set from the queries that people accepted, with images from the web; downloads only missing
+    ones.
 
     Example: querytruth build generated topics.yaml --plan"""
     _build(request, plan, prefect, json)
@@ -132,7 +133,7 @@ def generated(
 def queries(
     plan: PlanOption = False, prefect: PrefectOption = False, json: JsonOption = False, *, request: TypedQueries
 ) -> None:
-    """Build a set of your own queries from a search log: drawn by how often they were asked, without judgments.
+    """Build a set of your own queries from a search log: sampled by frequency, without judgments.
 
     Example: querytruth build queries queries.yaml --plan
     """
@@ -190,7 +191,7 @@ class TranslateRequest(Request):
     offline: bool = Field(False, description="Use stored replies only; connect to nothing.")
 
     def read_price(self) -> PriceOptions | None:
-        """What tokens cost; None where it is not given."""
+        """The price of tokens; None without --price."""
         if self.price is None:
             return None
         into, out, currency = re.split(r"[/ ]|(?<=\d)(?=[A-Z])", f"{self.price} USD")[:3]
@@ -200,7 +201,7 @@ class TranslateRequest(Request):
 @labels_app.command
 @command
 def translate(json: JsonOption = False, *, request: TranslateRequest) -> None:
-    """Have a chat model propose names, and write a CSV in which people accept, change or reject them.
+    """Propose names with a chat model, and write a CSV in which people accept, change or reject them.
 
     Example: querytruth labels translate annotations.json --language zh --model-option name=qwen3
     """
@@ -257,7 +258,7 @@ def accept(
 
 
 class FactsRequest(Request):
-    """What files say of the photos in a folder."""
+    """Request of `labels from-files`: facts from the metadata of photos."""
 
     stage: ClassVar[str] = "read facts"
 
@@ -274,8 +275,8 @@ class FactsRequest(Request):
 @labels_app.command
 @command
 def facts(json: JsonOption = False, *, request: FactsRequest) -> None:
-    """Read what people and programs wrote into photos and beside them (people, keywords, places, dates, ratings) into a
-    table that can be corrected, and the events that they make. No model has a part in it.
+    """Read the metadata of photos and their sidecar files (people, keywords, places, dates, ratings) into a table that
+    people can correct, with the events that they form. No model is used.
 
     Example: querytruth labels facts photos --albums --to facts.csv
     """

@@ -28,8 +28,8 @@ _QUESTION = "Right results, such as 1 3 (-2: must not be found; 0: no result is 
 @app.default
 @command
 def check(json: JsonOption = False, *, request: CheckRequest) -> None:
-    """Check that a search still finds what it must. Exit 0: no case fails; 1: a case fails, a floor is missed, or the
-    search does not answer; 2: the golden file cannot be.
+    """Check with golden queries that a search still finds the expected images. Exit 0: no case fails; 1: a case fails,
+    a floor is missed, or the search does not answer; 2: the golden file is invalid.
 
     Example: querytruth check golden.yaml --report check
     """
@@ -57,7 +57,7 @@ class GoldenRequest(Request):
 @app.command(name="init")
 @command
 def init(*, request: GoldenRequest) -> None:
-    """Write a golden file: queries are asked, and which of the first results must be found.
+    """Write a golden file: enter queries, and mark the results that must be found.
 
     Example: querytruth check init --images photos --system my-search.yaml
     """

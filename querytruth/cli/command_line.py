@@ -1,8 +1,8 @@
-"""Commands as functions: how their parameters become arguments and options, and what a wrong call is told.
+"""Commands as functions: how their parameters become arguments and options, and the messages for invalid calls.
 
-A parameter with `argument` is given by its place, one with `option` by its name. A dataclass, or a request of
-pydantic, is a group of options, each field one of them. A command gets what was typed alone, so that defaults stand in
-one place.
+A parameter with `argument` is positional, one with `option` is named. A dataclass, or a request of pydantic, is a
+group of options, each field one of them. A command receives only what was typed, so that defaults are defined in one
+place.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KINDS = {int: "a whole number", float: "a number", date: "a day such as 2026-06
 
 
 def argument(*, help: str | None = None, metavar: str, complete: Complete | None = None) -> Parameter:
-    """Return what a parameter is that is given by its place."""
+    """Return the annotation of a positional parameter."""
     return Parameter(name=metavar, help=help, completer=complete)
 
 
@@ -43,9 +43,9 @@ def option(
     max: float | None = None,
     default: str | None = None,
 ) -> Parameter:
-    """Return what a parameter is that is given by its name: by default its own, else `--name` or, of a switch,
-    `--name/--other`. `min` and `max` are the numbers that it may be, both included; `default`: what help says in the
-    place of the value, where that differs between machines."""
+    """Return the annotation of a named parameter: by default its own name, else `--name` or, for a switch,
+    `--name/--other`. `min` and `max`: the allowed range, both included; `default`: the default that help shows, where
+    it differs between machines."""
     positive, _, negative = (name or "").partition("/")
     keys: dict[str, Any] = {"name": positive} if positive else {}
     keys["negative"] = negative or ()  # none is made up: nobody types --no-json, or --empty-set of a list
@@ -136,7 +136,7 @@ def _is_by_place(annotation: Any) -> bool:
 
 
 def _members(annotation: Any) -> list[inspect.Parameter] | None:
-    """Return the options that a group has; None where the annotation is none."""
+    """Return the options of a group; None where the annotation is not a group."""
     if is_dataclass(annotation):
         types, defaults = get_type_hints(annotation, include_extras=True), annotation()  # type: ignore[operator]
         return [
@@ -173,21 +173,21 @@ def _member_of_request(name: str, field: Any) -> inspect.Parameter:
 
 
 def _shown(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return the option, whose default help shows only where it says something."""
+    """Return the option, with its default in help only where it is informative."""
     if parameter.default is not inspect.Parameter.empty and parameter.default not in (None, False, "", [], ()):
         return parameter
     return parameter.replace(annotation=Annotated[parameter.annotation, Parameter(show_default=False)])
 
 
 def refuse_options(given: frozenset[str], known: Iterable[str], of: str) -> None:
-    """Raise UsageError for an option that was typed and that one way of a command does not know, `of`."""
+    """Raise UsageError for a typed option that has no effect in this form of a command, `of`."""
     if others := sorted(given - {*known}):
         raise UsageError(f"--{others[0].strip('_').replace('_', '-')}", f"has no effect with {of}", "remove it")
 
 
 def run_command(app: App, words: list[str] | None, advise: Advise) -> None:
-    """Run what was typed (`words`; None: the arguments of the process). `advise` says what to type in the place of a
-    word that is no command. Raises UsageError for a call that no command can be run with."""
+    """Run what was typed (`words`; None: the arguments of the process). `advise` suggests a replacement for a word that
+    is not a command. Raises UsageError for an invalid call."""
     words = sys.argv[1:] if words is None else words
     if words and not words[0].startswith("-") and words[0] in app and (typed := app[words[0]]).default_command:
         typed.help = None  # its own words, which are more than what the list of commands says of it

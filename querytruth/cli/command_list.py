@@ -29,18 +29,9 @@ COMMANDS = {
     "Look": {
         "list": ("set_commands:list_", "List the sets in a folder with their newest version."),
         "show": ("set_commands:show", "Show the card of a set: counts, grades, funnel."),
-        "lint": (
-            "set_commands:lint",
-            "Check for dangling ids, missing truth, duplicates, overlaps and leaks.",
-        ),
-        "diff": (
-            "set_commands:diff",
-            "Show how two versions differ, and whether figures stay comparable.",
-        ),
-        "search": (
-            "search_commands:search",
-            "Run one query on a set with any system, and write a result page.",
-        ),
+        "lint": ("set_commands:lint", "Check for dangling ids, missing truth, duplicates, overlaps and leaks."),
+        "diff": ("set_commands:diff", "Show how two versions differ, and whether figures stay comparable."),
+        "search": ("search_commands:search", "Run one query on a set with any system, and write a result page."),
     },
     "Review": {
         "review": ("review_commands:app", "Open the page on which people judge a set, or exchange judgments as CSV."),
@@ -93,7 +84,7 @@ def name_version() -> str:
 
 
 def describe(columns: int) -> str:
-    """Return what `querytruth --help` says, in lines of so many columns at most."""
+    """Return the text of `querytruth --help`, with at most so many columns."""
     panels = {panel: {name: about for name, (_, about) in commands.items()} for panel, commands in COMMANDS.items()}
     lines = ["Usage: querytruth COMMAND", "", *textwrap.wrap(PURPOSE, columns)]
     for panel, rows in {**panels, "Other": _OTHER}.items():

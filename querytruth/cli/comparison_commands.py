@@ -26,7 +26,7 @@ _EXIT_CODES = {"PASS": 0, "FAIL": 1, "UNDECIDED": 3, "IDENTICAL": 3}
 
 
 class TypedComparison(CompareRequest):
-    """A comparison as it is typed: beside qrels, what stands in the set's place is a run."""
+    """The arguments of `compare` as typed: with qrels, the argument at the place of the set is a run."""
 
     queries: int = Field(10, ge=0, description="Number of queries to show, of those on which two systems differ most.")
 
@@ -80,7 +80,7 @@ def leaderboard(
     out: options.OutOption = DATASETS_FOLDER,
     json: options.JsonOption = False,
 ) -> None:
-    """Order all systems that were evaluated on a set, with rank intervals and the groups that it cannot tell apart.
+    """Rank all systems that were evaluated on a set, with rank intervals and groups without significant differences.
 
     Example: querytruth leaderboard family-album --to board.html"""
     terminal.report(f"querytruth: reading the results of {set_}")
@@ -132,7 +132,7 @@ def _format_latency(latency: Latency | None) -> str:
 @command
 def gate(json: options.JsonOption = False, *, request: GateRequest) -> None:
     """Decide whether a candidate may replace a baseline. Exit 0: not worse by the margin; 1: worse; 3: too few queries
-    to decide, unless --undecided says what that counts as.
+    to decide, unless --undecided sets the result.
 
     Example: querytruth gate family-album --candidate new.trec --baseline old.trec --metric ndcg@10 --margin 0.01"""
     terminal.report(f"querytruth: reading {request.label}")
@@ -168,7 +168,7 @@ def _show_gate(report: GateReport, written: list[Path]) -> None:
 
 @command
 def plan_size(json: options.JsonOption = False, *, request: SizeRequest) -> None:
-    """Plan the number of queries that find a difference of two systems, by a two-sided paired test at 5%.
+    """Plan the number of queries needed to detect a difference of two systems, by a two-sided paired test at 5%.
 
     Example: querytruth plan-size family-album --difference 0.02 --metric ndcg@10 --pilot old.trec new.trec"""
     terminal.report(f"querytruth: reading {request.label}")

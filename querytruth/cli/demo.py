@@ -25,9 +25,9 @@ def demo_servers(
     captions: Annotated[int, option(help="Port of the caption endpoint.", min=1, max=65535)] = 8001,
     search: Annotated[int, option(help="Port of the search.", min=1, max=65535)] = 8002,
 ) -> None:
-    """Serve stand-ins of a caption model and a search, to try the walk.
+    """Serve a mock caption endpoint and a mock search, to try the tutorial.
 
-    Their words are drawn by colours: they say nothing of what an image shows. Ctrl-C ends them.
+    Both answer by colours only, not by what an image shows. Stop them with Ctrl-C.
 
     Example: querytruth demo-servers photos
     """
@@ -43,7 +43,7 @@ def demo(
 ) -> None:
     """Build, check and show the sets of the sample album.
 
-    Writes the album, builds its gallery, its recall set, its three precision sets, one of what its files say, its
+    Writes the album, builds its gallery, its recall set, its three precision sets, one from file metadata, its
     generated set and one of queries of a search log, evaluates the baselines on them, gates two search services,
     certifies one set, and writes pages to look at. No network, no model.
 
@@ -71,9 +71,7 @@ def demo(
         tables = [f"{part}.options.path={out / 'album' / part}.csv" for part in ("captions", "descriptions")]
         is_intact &= _build_sample_set("recall", tables, out, prefect)
         check = check_sample_captions(find_set(str(out / "datasets" / "sample-captions")), out / "album")
-        truth = (
-            f"{check.exactly_judged} of {check.queries} queries have exactly the images that their caption describes"
-        )
+        truth = f"{check.exactly_judged} of {check.queries} queries have just the images that their caption describes"
         terminal.say(f"in fact {check.ambiguous} captions are ambiguous; after merge {truth}\n")
         boxes = f"annotations={out / 'album' / 'annotations.json'}"
         is_intact &= _build_sample_set("precision", [images, boxes], out, prefect)

@@ -27,8 +27,7 @@ CorrectedOption = Annotated[
     bool, option("--corrected", help="Also show the metrics corrected by the audits of the set.")
 ]
 PerturbOption = Annotated[
-    bool,
-    option("--perturb", help="Also send each query in other spellings (case, spaces …), and show the loss."),
+    bool, option("--perturb", help="Also send each query in other spellings (case, spaces …), and show the loss.")
 ]
 
 
@@ -42,8 +41,8 @@ def evaluate(
     *,
     request: EvaluationRequest,
 ) -> None:
-    """Measure how well systems find a set's images: figures with intervals, warnings and failures. Options that name
-    a system may be given several times.
+    """Measure how well systems find the images of a set: figures with intervals, warnings and failures. Options that
+    name a system can be repeated.
 
     Example: querytruth evaluate family-album --model openai/clip-vit-base-patch32 --baseline lexical"""
     if slice_ and request.directions != (TEXT_TO_IMAGE,):
@@ -85,7 +84,7 @@ def _select_slices(result: StoredResult, slices: list[str]) -> StoredResult:
 
 
 def _find_corrections(request: EvaluationRequest, results: list[StoredResult]) -> dict[str, list[JsonRecord]]:
-    """Return what audits say of these results. Raises UserError where there are none."""
+    """Return the corrections of these results by audits. Raises UserError where there are none."""
     from querytruth.audit.corrections import find_corrections
     from querytruth.sets.set_files import find_set
 

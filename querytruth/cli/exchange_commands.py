@@ -34,7 +34,7 @@ class ExportRequest(Request):
 
 @command
 def export(json: options.JsonOption = False, *, request: ExportRequest) -> None:
-    """Write a set as other evaluators read it.
+    """Export a set in the format of another evaluator.
 
     Example: querytruth export family-album huggingface out/family-album
     """
@@ -56,7 +56,7 @@ def export(json: options.JsonOption = False, *, request: ExportRequest) -> None:
 
 @command
 def import_(json: options.JsonOption = False, *, request: ImportRequest) -> None:
-    """Make a set of somebody else's files: then lint, evaluate and review it like any other.
+    """Create a set from files in another format; then lint, evaluate and review it like any other.
 
     Example: querytruth import flickr8k_cn Flickr8k-CN datasets/flickr8k-cn --images Flicker8k_Dataset
     """
@@ -84,8 +84,8 @@ class PublishRequest(Request):
 
 @command
 def publish(json: options.JsonOption = False, *, request: PublishRequest) -> None:
-    """Store a version in object storage: readers of s3://BUCKET/FOLDER/NAME see all of it or nothing. What is stored
-    already is not sent again.
+    """Store a version in object storage: readers of s3://BUCKET/FOLDER/NAME see all of it or nothing. Files
+    that are already stored are not sent again.
 
     Example: querytruth publish family-album --to s3://benchmarks/sets
     """
@@ -107,8 +107,8 @@ def fetch(
     to: Annotated[Path, option(help="Folder of sets that receives it.")] = DATASETS_FOLDER,
     json: options.JsonOption = False,
 ) -> None:
-    """Put a version from object storage into a folder of sets, with the decision logs that were published with it.
-    To review it and build on it. Every file is checked.
+    """Download a version from object storage into a folder of sets, with its published decision logs, to review it and
+    build on it. Every file is checked.
 
     Example: querytruth fetch s3://benchmarks/sets/family-album --to datasets
     """

@@ -17,7 +17,7 @@ replies_app = group("replies", "Manage the stored replies of chat models.")
 @app.command
 @command
 def check(json: JsonOption = False, *, request: JudgeCheckRequest) -> None:
-    """Ask a judge about the pairs of a set that people judged: does it say what they say, and does it need the image?
+    """Check a judge on the pairs of a set that people judged: does it agree with them, and does it need the image?
 
     Example: querytruth judge check family-album --judge openai_compatible --judge-option name=qwen3-vl
     """
@@ -54,8 +54,8 @@ def check(json: JsonOption = False, *, request: JudgeCheckRequest) -> None:
 @replies_app.command
 @command
 def refresh(json: JsonOption = False, *, request: RefreshRequest) -> None:
-    """Have the next build ask a model again, one that changed behind its name; older versions keep their replies for
-    rebuild.
+    """Make the next build ask a model again, after the model changed under the same name; older versions keep their
+    replies for rebuild.
 
     Example: querytruth replies refresh recall.yaml --model qwen-vl-max
     """

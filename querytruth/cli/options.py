@@ -1,4 +1,4 @@
-"""The arguments and options that several commands share, and groups of commands in which one needs no name."""
+"""The arguments and options that several commands share."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ AuditOption = Annotated[str | None, option(help="Audit whose sample is judged.")
 
 
 def open_page_socket(host: str, port: int) -> socket.socket:
-    """Open a socket where connections wait while the set is read. Raises UserError for a port in use, for what is no
-    address of this machine, and for every address at once: the page serves only the name that people type."""
+    """Open a socket that accepts connections while the set is read. Raises UserError for a port in use, for an address
+    of another machine, and for the wildcard address: the page serves only the host name that people type."""
     if host in _EVERY_ADDRESS:
         next_step = f"give the hostname that people use, such as {socket.gethostname()}"
         raise UserError("review", f"host {host}", "means every address of this machine", next_step)
@@ -52,9 +52,7 @@ def open_page_socket(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
         reason = f"cannot be resolved ({getattr(error, 'strerror', None) or error})"
-        raise UserError(
-            "review", f"host {host}", reason, "give an address of this machine, or remove the option"
-        ) from None
+        raise UserError("review", f"host {host}", reason, "give an address of this machine") from None
     listening = socket.socket(family, kind, protocol)  # without it, asyncio lets an answer's body wait for 40 ms
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -63,11 +61,7 @@ def open_page_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         item = f"port {port}" if host == LOOPBACK else f"{host} port {port}"
-        next_step = (
-            "give another --port, or remove the option"
-            if host == LOOPBACK
-            else ("give an address of this machine, or remove the option")
-        )
+        next_step = "give another --port" if host == LOOPBACK else ("give an address of this machine")
         raise UserError("review", item, f"cannot be opened ({error.strerror})", next_step) from None
     return listening
 
@@ -131,8 +125,7 @@ class ReviewRequest(ServedRequest):
         default_factory=list, description="Run file or result folder of a search: queue its unjudged results, by rank."
     )
     system: Annotated[list[Path], ByName("--system", "FILE")] = Field(
-        default_factory=list,
-        description="YAML file that describes a search service: query it, and queue its unjudged results.",
+        default_factory=list, description="YAML file of a search service: query it, and queue its unjudged results."
     )
     depth: int = Field(10, ge=1, description="Number of results to queue per query and run.")
 
@@ -141,7 +134,7 @@ class ReviewRequest(ServedRequest):
 @command
 def page(*, request: ReviewRequest) -> None:
     """Open the page on which people judge a set, caption a gallery's images by hand, or choose from a table of topics
-    or objects. Ctrl-C ends it.
+    or objects. Stop it with Ctrl-C.
 
     Example: querytruth review family-album --reviewer lin
 
@@ -172,7 +165,7 @@ def page(*, request: ReviewRequest) -> None:
         guard = PageAccess(listening.getsockname()[1], token_urlsafe(24), request.host)
         terminal.say(f"review page of {path}: {guard.url}")
         if request.host != LOOPBACK:
-            terminal.report("querytruth: anyone with this address can judge; traffic is not encrypted (safer: ssh -L)")
+            terminal.report("querytruth: anyone with this address can judge; it is sent unencrypted (safer: ssh -L)")
         terminal.report("querytruth: reading the set; Ctrl-C closes the page, decisions are saved immediately")
         if reading is None:
             site = ReviewSite(*build_pool_routes(path))
@@ -213,10 +206,7 @@ class HandedOutRequest(Request):
         None, description="Folder for queries.csv and judgments.csv (review); for an audit, the file (audit.csv)."
     )
     judgments: int | None = Field(
-        None,
-        ge=0,
-        description="Number of judgments to sample (500), besides all pairs that wait for a judgment; "
-        "not for an audit.",
+        None, ge=0, description="Judgments to sample (500), besides all pairs that wait for one; not for an audit."
     )
     xlsx: bool = Field(False, description="Also write each CSV file as .xlsx, with a thumbnail in each row.")
     out: Path = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
@@ -228,7 +218,7 @@ def export_csv(json: options.JsonOption = False, *, request: HandedOutRequest) -
     """Write all queries, and a sample of judgments, as CSV for a spreadsheet; or the sample of an audit, which shows
     neither grades nor systems, for one person.
 
-    With --xlsx, fill in either file: import-csv reads both alike.
+    With --xlsx, fill in either file: import-csv reads both.
 
     Fill in the columns decision (queries: keep, drop, edit; judgments: keep, drop or a grade; of an audit: a grade, 0
     for an image that does not fit, or ? where you cannot tell), new_text and note. A new row in judgments.csv adds an
@@ -293,8 +283,8 @@ class FilledTableRequest(Request):
 @app.command(name="import-csv")
 @command
 def import_csv(json: options.JsonOption = False, *, request: FilledTableRequest, table: options.TableOptions) -> None:
-    """Take the decisions of a filled-in CSV, or the answers to an audit: all of them, or, where a row cannot be taken,
-    none. Rows of an audit may wait.
+    """Import the decisions of a filled-in CSV, or the answers to an audit: all of them, or none if a row is invalid.
+    Rows of an audit may stay empty.
 
     Example: querytruth review import-csv family-album review/queries.csv --reviewer lin
 
@@ -343,8 +333,8 @@ class ForeignJudgmentsRequest(Request):
 @app.command(name="import-qrels")
 @command
 def import_qrels(json: options.JsonOption = False, *, request: ForeignJudgmentsRequest) -> None:
-    """Take judgments that were made elsewhere as decisions, in the ids of the set, of its publisher or of a log,
-    texts of queries, file names or ends of paths: all of them, or, where a row cannot be taken, none.
+    """Import judgments from elsewhere as decisions. Rows name queries and images by ids of the set, its publisher or a
+    log, by texts, file names or ends of paths. All are imported, or none if a row is invalid.
 
     Example: querytruth review import-qrels my-log judged.csv --reviewer lin --dry-run
     """
@@ -395,7 +385,7 @@ def apply(
     accept_loss: options.AcceptLossOption = False,
     json: options.JsonOption = False,
 ) -> None:
-    """Publish the next version of a set from the decisions made on it, and show what is new in it.
+    """Publish the next version of a set with the decisions made on it, and show what is new.
 
     Example: querytruth apply family-album
     """

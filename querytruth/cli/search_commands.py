@@ -37,9 +37,7 @@ class TypedSearch(SearchRequest):
     @model_validator(mode="after")
     def _check_words(self) -> Self:
         if self.text is None or (self.of is None and not self.trial):
-            raise WrongRequestError(
-                "SET TEXT", "are both required", "give a set and a query; without a set, add --trial"
-            )
+            raise WrongRequestError("SET TEXT", "are both required", "without a set, add --trial")
         if self.trial and self.system is None:
             raise WrongRequestError("trial", "needs a search service", "give --system FILE.yaml")
         return self
@@ -47,8 +45,8 @@ class TypedSearch(SearchRequest):
 
 @command
 def search(json: JsonOption = False, *, request: TypedSearch, given: frozenset[str] = frozenset()) -> None:
-    """Try one query on a set by any system, and write a page of the first results, each relevant, not relevant or not
-    judged by the set.
+    """Run one query on a set with any system, and write a page of the first results, each relevant, not relevant or not
+    judged.
 
     Example: querytruth search family-album "a dog on the beach" --run clip.trec
 

@@ -49,7 +49,7 @@ class TypedTopics(TypedStage):
 def topics(
     json: JsonOption = False, *, request: TypedTopics, table: TableOptions, given: frozenset[str] = frozenset()
 ) -> None:
-    """Have a chat model propose topics and objects of them, and write a table to choose from.
+    """Propose topics and their objects with a chat model, and write a table to choose from.
 
     Example: querytruth topics generated.yaml
 
@@ -69,7 +69,7 @@ def topics(
 def objects(
     json: JsonOption = False, *, request: TypedStage, table: TableOptions, given: frozenset[str] = frozenset()
 ) -> None:
-    """Have the chat model propose more objects for accepted topics, and write a table to choose from.
+    """Propose more objects for accepted topics with the chat model, and write a table to choose from.
 
     Example: querytruth objects generated.yaml
 
@@ -101,7 +101,7 @@ def _run_stage(stage: str, request: TypedStage, table: TableOptions, json: bool,
 
 
 def _repeat_arguments(request: DefinitionRequest) -> str:
-    """Return the arguments that the next stage's command needs, too."""
+    """Return the arguments that the command of the next stage needs, too."""
     path, out = request.definition, request.out
     return str(path) if out is None else f"{path} --out {shlex.quote(str(out))}"
 
@@ -152,7 +152,7 @@ def _show_stage(result: StageResult) -> None:
 
 @command
 def collect(plan: PlanOption = False, json: JsonOption = False, *, request: CollectStage, table: TableOptions) -> None:
-    """Search the web for the accepted queries and fetch their images; none is fetched twice.
+    """Search the web for the accepted queries and download their images; none is downloaded twice.
 
     Example: querytruth collect generated.yaml
     """
@@ -218,10 +218,8 @@ def _compare_strategies(request: TypedTopics, questions: int, json: bool) -> Non
         "questions": [f"{row['questions']:,}" for row in rows],
         "objects": [f"{row['objects']:,}" for row in rows],
         "new of all rows": [f"{row['new']:.0%}" for row in rows],
-        "concentration: most frequent": [
-            f"{row['head']} {row['head_share']:.0%}" if row["head"] else "" for row in rows
-        ],
-        "drift: length relative to people's": [f"{row['drift']:.1f} x" for row in rows],
+        "most frequent object": [f"{row['head']} {row['head_share']:.0%}" if row["head"] else "" for row in rows],
+        "length relative to people": [f"{row['drift']:.1f} x" for row in rows],
         "tokens per object": [f"{row['tokens_per_object']:,.0f}" if row["objects"] else "" for row in rows],
         "stopped": [row["stops"] for row in rows],
         "warnings": [", ".join(row["warnings"]).replace("_", " ") for row in rows],
@@ -270,7 +268,7 @@ def _show_runs(stage: str, rows: list[dict[str, Any]]) -> None:
 
 @command
 def train(json: JsonOption = False, *, request: TypedTraining) -> None:
-    """Train a dual encoder on a set's own images and queries; the same command resumes a stopped training.
+    """Train a dual encoder on the images and queries of a set; the same command resumes a stopped training.
 
     Example: querytruth train training.yaml --plan
 

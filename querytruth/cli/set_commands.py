@@ -27,8 +27,7 @@ def show(
     page_language: PageLanguageOption = "en",
     images: ImageRootsOption = [],  # noqa: B006 - read only
     rejected: Annotated[
-        str | None,
-        option(help="List the items that were not accepted for this reason, or for any (all).", metavar="REASON|all"),
+        str | None, option(help="List the items not accepted for this reason, or for any (all).", metavar="REASON|all")
     ] = None,
 ) -> None:
     """Show the card of a set: counts, grades, funnel.
@@ -119,7 +118,7 @@ def verify(
     out: OutOption = DATASETS_FOLDER,
     json: JsonOption = False,
 ) -> None:
-    """Compute every checksum again, and follow the chain of each decision log; name what differs.
+    """Recompute all checksums, and check the chain of each decision log; list the differences.
 
     Example: querytruth verify family-album/v2
     """
@@ -156,7 +155,7 @@ def gc(
     dry_run: Annotated[bool, option("--dry-run", help="List the files, and remove none.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Remove the unfinished writes that interrupted runs left below a set's folder.
+    """Remove unfinished files that interrupted runs left in the folder of a set.
 
     Example: querytruth gc family-album --dry-run
     """
@@ -186,7 +185,7 @@ def gc(
 
 @command
 def lint(set_: SetArgument, out: OutOption = DATASETS_FOLDER, json: JsonOption = False) -> None:
-    """Check for dangling ids, empty truth, duplicates, overlaps and leaks. Exit 1 where an error was found.
+    """Check for dangling ids, missing truth, duplicates, overlaps and leaks. Exit 1 if there is an error.
 
     Example: querytruth lint family-album
     """
@@ -215,13 +214,11 @@ def diff(
     set_b: Annotated[str, argument(metavar="SET_B")],
     out: OutOption = DATASETS_FOLDER,
     json: JsonOption = False,
-    page: Annotated[
-        Path | None, option(help="Also write a page with the images that were added, removed or changed.")
-    ] = None,
+    page: Annotated[Path | None, option(help="Also write a page of added, removed and changed images.")] = None,
     page_language: PageLanguageOption = "en",
 ) -> None:
-    """Show what two versions differ in, and whether figures stay comparable: the queries, images and judgments that
-    were added, removed or changed, and why.
+    """Show how two versions differ, and whether figures stay comparable: the queries, images and judgments that were
+    added, removed or changed, and why.
 
     Example: querytruth diff family-album/v1 family-album/v2"""
     from querytruth.api.loaded_set import LoadedSet, find_version
@@ -246,7 +243,7 @@ def diff(
         title = f"{table.kind.capitalize()} {table.change}: {table.total:,}"
         terminal.print_table(title, table.columns, shown)
     if difference.judgments_with_them:
-        terminal.say(f"{difference.judgments_with_them:,} judgments were added or removed with their query or image")
+        terminal.say(f"{difference.judgments_with_them:,} judgments came or went with their query or image")
     terminal.say(difference.comparability)
     if page is not None:
         earlier, later = (read_set(one.path) for one in (before, after))
@@ -274,13 +271,10 @@ def rebuild(
     ] = True,
     trust_definition: Annotated[
         bool,
-        option(
-            "--trust-definition",
-            help="For a set from elsewhere: show what its definition names, and ask for confirmation.",
-        ),
+        option("--trust-definition", help="For a set from elsewhere: show what its definition names, and ask."),
     ] = False,
 ) -> None:
-    """Build a version again from its manifest, and print whether the digest is the same, or what differs.
+    """Rebuild a version from its manifest, and print whether the digest is the same, or what differs.
 
     A set that you did not publish on this machine may name folders, addresses and keys: nothing of it is run unless you
     agree with --trust-definition.
@@ -308,7 +302,7 @@ def rebuild(
         terminal.say(f"{path}: the rebuild has the same content digest {rebuilt.digest}")
     else:
         published = manifest["content_digest"]
-        terminal.say(f"{path}: the rebuild has {rebuilt.digest}, the published version has {published}")
+        terminal.say(f"{path}: rebuilt to {rebuilt.digest}, the published version is {published}")
         for name in rebuilt.inputs_changed:
             terminal.say(f"input {name} differs from the file that the version was built from")
         changes = asdict(compare_versions(set_files.read_set(path).tables, rebuilt.as_stored()))
@@ -321,7 +315,7 @@ def rebuild(
 
 @command
 def list_(out: OutOption = DATASETS_FOLDER, json: JsonOption = False) -> None:
-    """List the sets below a folder with their newest version.
+    """List the sets in a folder with their newest version.
 
     Example: querytruth list --out datasets
     """

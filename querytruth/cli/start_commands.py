@@ -35,7 +35,7 @@ class TypedCheck(DefinitionRequest):
 @command
 def doctor(json: JsonOption = False, *, request: TypedCheck) -> None:
     """Check libraries, folders, keys, models and disk before a build. Builds and downloads nothing. Exit 1
-    where a build would fail.
+    if a build would fail.
 
     Example: querytruth doctor recall.yaml
     """
@@ -93,9 +93,7 @@ class InitRequest(Request):
     model: str | None = Field(
         None, description="recall: model that writes the captions, on the endpoint or this machine."
     )
-    key_env: str | None = Field(
-        None, description="recall: environment variable that holds the API key of the endpoint."
-    )
+    key_env: str | None = Field(None, description="recall: environment variable that holds the API key.")
     language: Annotated[str | None, ByName("--language", "zh|en")] = Field(
         None, description="recall: language of the captions; album: language of the queries."
     )
@@ -107,8 +105,8 @@ class InitRequest(Request):
 
 @command
 def init(json: JsonOption = False, *, request: InitRequest) -> None:
-    """Write a commented definition, or the deployments of Prefect, to start from. On a terminal, what a recall set
-    needs and no option gives is asked.
+    """Write a commented definition, or Prefect deployments, as a starting point. On a terminal, it asks for missing
+    options of a recall set.
 
     Example: querytruth init recall --images photos --endpoint http://localhost:11434/v1 --model qwen2.5vl --language en
     """
@@ -202,15 +200,15 @@ class OpenRequest(ServedRequest):
     folder: Annotated[Path, ByPlace("FOLDER")] = Field(Path(), description="Folder of photos, of sets, or of both.")
     out: Path = Field(DATASETS_FOLDER, description="Folder for new sets; existing sets in it are shown, too.")
     with_names: bool = Field(
-        False, description="With --static: also include sets that name people, places or texts of an album."
+        False, description="With --static: also sets that name people, places or texts of an album."
     )
     static: Path | None = Field(None, description="Write the page as files into this folder, and start no server.")
 
 
 @command
 def open_(*, request: OpenRequest) -> None:
-    """Open one page over a folder: its sets with their results, and the first figure of your own search. Ctrl-C ends
-    it.
+    """Open a page over a folder: its sets with their results, and the first figure of your own search. Stop it with
+    Ctrl-C.
 
     Example: querytruth open photos
 

@@ -31,7 +31,7 @@ def _prepare(request: DrawRequest) -> PreparedAudit:
 @app.command
 @command
 def plan(json: options.JsonOption = False, *, request: DrawRequest) -> None:
-    """Show what an audit would judge, the width of its interval, a person's hours and a judge's calls. Writes nothing.
+    """Show what an audit would judge, the width of its interval, hours of people and calls of a judge. Writes nothing.
 
     Example: querytruth audit plan family-album --run bm25.trec --run clip.trec --until recall=0.9
 
@@ -67,7 +67,7 @@ def plan(json: options.JsonOption = False, *, request: DrawRequest) -> None:
 @app.command
 @command
 def start(json: options.JsonOption = False, *, request: DrawRequest) -> None:
-    """Draw the sample of an audit and store it beside the set's versions. The same command draws the same.
+    """Draw the sample of an audit and store it next to the versions of the set. The same command draws the same sample.
 
     Example: querytruth audit start family-album --run bm25.trec --run clip.trec --judgments 300
 
@@ -106,7 +106,7 @@ def report(
     page: Annotated[bool, option("--page/--no-page", help="Write report.html into the folder of the audit.")] = True,
     page_language: options.PageLanguageOption = "en",
 ) -> None:
-    """Estimate from the answers so far what the set lacks, what of it is wrong, and what the figures would be.
+    """Estimate from the answers so far how much of the truth is missing or wrong, and correct the figures.
 
     Example: querytruth audit report family-album
     """
@@ -126,7 +126,7 @@ def report(
 
 @command
 def overlap(json: options.JsonOption = False, *, request: OverlapRequest) -> None:
-    """Find what a set shares with training data or with another set: images, texts, and the queries that they leak.
+    """Find overlap between a set and training data or another set: images, texts, and the queries that they leak.
 
     Example: querytruth overlap family-album --against training/images --against captions.parquet --to overlap"""
     terminal.report(f"querytruth: comparing {request.of} with {', '.join(request.against)}")
@@ -158,7 +158,7 @@ def overlap(json: options.JsonOption = False, *, request: OverlapRequest) -> Non
 
 @command
 def notice(json: options.JsonOption = False, *, request: NoticeRequest) -> None:
-    """Measure which damages of a search a set would notice, and where that search is blind.
+    """Measure which kinds of damage to a search a set detects, and what that search never finds.
 
     Example: querytruth notice family-album --run bm25.trec --metric ndcg@10 --margin 0.01"""
     terminal.report(f"querytruth: damaging the results on {request.of}")

@@ -1,9 +1,9 @@
 """The bounds of a figure where results are unjudged.
 
 The figure itself counts unjudged results as not relevant. The upper bound counts the best-ranked ones as relevant, each
-with the highest grade. They also raise the number of relevant images, by which a figure is divided; hence all numbers
-of them are tried. (Where grades differ, the divisor of nDCG grows by the lowest one only: still a bound, but not the
-least.) At the cut R, the cut grows with them; the bound of ap@r is that of p@r, which is never lower.
+with the highest grade. They also raise the number of relevant images, which is the divisor of a figure; hence all
+numbers of them are tried. (Where grades differ, the divisor of nDCG grows by the lowest one only: still a bound, but
+not the least.) At the cut R, the cut grows with them; the bound of ap@r is that of p@r, which is never lower.
 """
 
 import numpy as np
@@ -42,8 +42,8 @@ def _all_relevant(ranked: RankedRun, metric: Metric, at: RowIndices) -> FloatArr
 
 
 def _best_cut(ranked: RankedRun) -> FloatArray:
-    """Return the highest precision at R with one, two, … unjudged results as relevant, of which as many as can are
-    above the cut: R = 2 of a, u, v, of which a is relevant, becomes 3 with u (2 of 3), and 4 with v (3 of 4)."""
+    """Return the highest precision at R with one, two, … unjudged results as relevant, as many of them as possible
+    above the cut: R = 2 of a, u, v with a relevant becomes 3 with u (2 of 3), and 4 with v (3 of 4)."""
     is_open, start = ranked.grade == UNJUDGED, np.searchsorted(ranked.query, np.arange(len(ranked.returned_counts)))
     query = ranked.query[is_open]
     number = np.arange(1, len(query) + 1) - np.searchsorted(query, query)  # from 1 within each query

@@ -165,7 +165,7 @@ def _first(ranked: RankedRun, starts: Any, row: int) -> Any:
 
 def find_ignored_families(shortcuts: pd.DataFrame, queries: pd.DataFrame | None) -> list[EvaluationWarning]:
     """Return a warning per family that the system ignores: it keeps most of the twin's explicit negatives for more
-    than half of the questions, with a confidence of 95% (Clopper and Pearson). The phrasings of a question are one."""
+    than half of the questions, with a confidence of 95% (Clopper and Pearson). Phrasings of a question count once."""
     if queries is None or not len(shortcuts):
         return []
     known = queries.set_index("query_id").reindex(shortcuts.index)

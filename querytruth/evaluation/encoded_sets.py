@@ -73,8 +73,8 @@ class EncodedSet:
 @step("encode set")
 def encode_set(name: str, judged: JudgedSet, image_change: str = "") -> EncodedSet:
     """Encode the set with a model, given by folder or by name on the hub. Vectors are stored in the sets' folder by
-    the digest of their content: no image and no text is encoded twice with the same weights. `image_change`: of
-    IMAGE_CHANGES, which the images are encoded after."""
+    the digest of their content: no image and no text is encoded twice with the same weights. `image_change`: one of
+    IMAGE_CHANGES, applied to the images before encoding."""
     if (stored := judged.stored) is None:
         raise UserError("evaluate", name, "needs images and texts, which bare judgments do not have", "give a set")
     embedder, ledger = load_image_text_embedder(name), Ledger()
@@ -159,9 +159,9 @@ def _record_cost(folder: Path, embedder: ImageTextEmbedder, images: int, seconds
 
 
 def read_encoding_cost(folder: Path, system: SystemDescription) -> dict[str, float] | None:
-    """Return what a model costs, by what its result states of it: milliseconds an image (decoding included, on the
-    machine that encoded most at once; NaN where nothing was measured), and megabytes of vectors for 100,000 images.
-    None for what is no model and no vectors."""
+    """Return the cost of a model from its result: milliseconds per image (decoding included, on the machine that
+    encoded most at once; NaN without a measurement), and megabytes of vectors for 100,000 images. None for systems that
+    are neither a model nor vectors."""
     if not isinstance(dimensions := system.get("dimensions"), int):
         return None
     most, milliseconds = 0, math.nan
@@ -185,8 +185,7 @@ def _expand_rows(ids: pa.Array, row: NDArray[np.int64], vectors: Vectors, known:
 
 
 def _key(place: ImageLocation) -> str:
-    """Return the recorded digest of the content, or the digest of the file as it is now; empty where there is no
-    file."""
+    """Return the recorded digest of the content, or the digest of the current file; empty without a file."""
     if place.sha256 is not None or place.location is None or "://" in place.location:
         return place.sha256 or ""
     try:

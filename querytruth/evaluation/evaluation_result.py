@@ -1,11 +1,11 @@
-"""The result of an evaluation, which result files hold and report pages show, phrasings of one question included.
+"""The result of an evaluation, used by result files and report pages, including phrasings of one question.
 
 Tables are in a fixed order, so that the same evaluation gives the same bytes: `per_query` by query_id, `figures` in the
-order of the metrics, `slices` by aspect, value and metric, `ranked` by query and rank. NaN stands where nothing is
-known; result files leave it out.
+order of the metrics, `slices` by aspect, value and metric, `ranked` by query and rank. NaN means unknown; result files
+leave it out.
 
 The phrasings of a question are its queries in one language: the same labels or the same question of a family, in
-several styles or by a chat model. They have one ground truth, so that what differs is the system's answer alone.
+several styles or by a chat model. They have one ground truth, so that only the system's answer differs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -88,7 +88,7 @@ def compare_phrasing_spread(
     systems: Mapping[str, pd.DataFrame], queries: pd.DataFrame | None, metrics: Sequence[str]
 ) -> pd.DataFrame:
     """Return a row (SPREAD_DIFFERENCE_COLUMNS) per metric and pair of systems (figures by query): the spread of `one`
-    less that of `other` over the same questions, compared as figures are (`compare_systems`)."""
+    minus that of `other` over the same questions, compared as figures are (`compare_systems`)."""
     question = number_questions(queries, next(iter(systems.values())).index)
     if question.empty:
         return pd.DataFrame(columns=SPREAD_DIFFERENCE_COLUMNS)

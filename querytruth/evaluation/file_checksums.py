@@ -1,7 +1,7 @@
-"""Images by the SHA-1 of their files, which Immich and PhotoPrism name them by: in base64 the one, in hex the other.
+"""Images by the SHA-1 of their files, used as names by Immich (base64) and PhotoPrism (hex).
 
-A set has the SHA-256 of each source file. Its SHA-1 is computed from the file where that is at hand and still has that
-SHA-256, and kept beside the sets (`.systems/sha1.txt`, a line `<sha256> <sha1>` each): no file is read twice.
+A set has the SHA-256 of each source file. Its SHA-1 is computed from the file where that is available and still has
+that SHA-256, and kept next to the sets (`.systems/sha1.txt`, a line `<sha256> <sha1>` each): no file is read twice.
 """
 
 import base64
@@ -53,7 +53,7 @@ def _read_kept(file: Path) -> dict[str, str]:
 
 
 def _compute(images: pd.DataFrame, stored: StoredSet) -> dict[str, str]:
-    """Return sha1 by sha256 of the files that are at hand and unchanged, and keeps them."""
+    """Return sha1 by sha256 of the available unchanged files, and store them."""
     file, found = stored.path.parent.parent / _KEPT, dict[str, str]()
     with current_run().reporter.bar("sha1 of images", len(images), "images") as advance:
         for sha256, place in _locate(images, stored):

@@ -1,4 +1,4 @@
-"""The judgments of a set as numbers, which every metric uses, with each duplicate group as one image.
+"""The judgments of a set as numbers, used by every metric, with each duplicate group as one image.
 
 Tables hold millions of rows, but few distinct ids. The ids stay in Arrow, as Python strings would cost more than all
 computations with them. A search that returns a copy of an image has found that image, but not twice.
@@ -73,7 +73,7 @@ def argsort_ids_descending(ids: Any, stage: str) -> RowIndices:
 
 
 def build_run(query_ids: Any, image_ids: Any, places: NDArray[Any], scores: NDArray[Any]) -> pd.DataFrame:
-    """Return a run (query_id, image_id, score) of images given by place (queries, k) among the ids; -1 is none."""
+    """Return a run (query_id, image_id, score) of images given by position (queries, k) among the ids; -1: none."""
     rows, columns = np.nonzero(places >= 0)
     known = [pd.Index(to_id_array(ids).to_pandas(), dtype="str") for ids in (query_ids, image_ids)]
     return pd.DataFrame(
@@ -89,11 +89,11 @@ def build_run(query_ids: Any, image_ids: Any, places: NDArray[Any], scores: NDAr
 class GroundTruth:
     """Judgments of the queries that have a relevant image. A query is its row in `query_ids`, which are in order.
 
-    `pair_keys`: row x len(image_ids) + place of the image, of every judged pair, ascending; `grades` theirs.
-    `relevant_grades`: the grades above 0 that the whole set knows, highest first; `counts_by_level` (queries, levels):
-    how many images have each. `hash_filter`: which hashes some key has: most pairs of a run are unjudged, and need not
-    be searched for among the keys. `queries_without_relevant`: queries without a relevant image, which no mean counts.
-    `is_gallery`: whether `image_ids` are all that can be found, or those that are judged.
+    `pair_keys`: row x len(image_ids) + position of the image, of every judged pair, ascending; `grades` theirs.
+    `relevant_grades`: the grades above 0 in the whole set, highest first; `counts_by_level` (queries, levels):
+    number of images with each. `hash_filter`: the hashes of existing keys: most pairs of a run are unjudged, and need
+    no search among the keys. `queries_without_relevant`: queries without a relevant image, excluded from all means.
+    `is_gallery`: whether `image_ids` are the whole gallery, or only the judged images.
     """
 
     query_ids: pa.Array
@@ -108,7 +108,7 @@ class GroundTruth:
 
     @property
     def relevant_counts(self) -> RowIndices:
-        """How many relevant images each query has."""
+        """The number of relevant images of each query."""
         counts: RowIndices = self.counts_by_level.sum(axis=1)
         return counts
 
@@ -173,9 +173,7 @@ def _grades(qrels: pd.DataFrame) -> NDArray[np.int16]:
     wrong = ~((given >= 0) & (given == np.floor(given)) & (given <= _HIGHEST))
     if wrong.any():
         row = qrels.iloc[int(np.flatnonzero(wrong)[0])]
-        reason = (
-            f"relevance of {row['image_id']} is {row['relevance']}, but must be a whole number from 0 to {_HIGHEST}"
-        )
+        reason = f"relevance of {row['image_id']} is {row['relevance']}, not a whole number from 0 to {_HIGHEST}"
         raise UserError(_STAGE, row["query_id"], reason, "fix the qrels")
     grades: NDArray[np.int16] = given.astype(np.int16)
     return grades
@@ -235,9 +233,9 @@ def _fold_qrels(qrels: pd.DataFrame, representatives: pd.Series) -> pd.DataFrame
 
 
 def fold_run(run: pd.DataFrame, representatives: pd.Series, column: str = "image_id") -> tuple[pd.DataFrame, int]:
-    """Return a run (query_id, image_id, score) in which each image is the one that it counts as, at its best score,
-    and the number of rows that named another image of its group. `column`: `query_id` where images are the queries; of
-    the results of several images of a group, those with the best scores count. A row that repeats another one stays."""
+    """Return a run (query_id, image_id, score) in which each image is replaced by the one that it counts as, at its
+    best score, and the number of rows that named another image of its group. `column`: `query_id` where images are the
+    queries; of the results of several images of a group, those with the best scores count. A repeated row stays."""
     codes, ids = factorize_ids(run[column])
     is_copy = np.asarray(pd.Index(ids.to_pandas()).isin(representatives.index))
     copied = is_copy[codes] & (codes >= 0)

@@ -1,7 +1,7 @@
 """What systems are evaluated on: a published set, a part of it, or the judgments of a file, in either direction.
 
 A part is its queries of one language, level, style, topic or family, and all its images; a slice is named by
-aspect=value. Other programs know images by names of their own, copies included.
+aspect=value. Other programs may name images in their own way, copies included.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,11 +34,11 @@ _STAGE = "choose part"
 
 @dataclass(frozen=True, slots=True)
 class JudgedSet:
-    """Judgments with what is known about them. `description` is what a result states about the set; `stored` is None
-    for judgments from a file, of which neither texts nor images are known. The images of a duplicate group are one
-    image of `stored`; `representatives` has its id by those of the others. `overlap`: leaked or clean by query id,
-    where `querytruth overlap` compared this version. `outside_queries`: those of the set that do not count, where only
-    a part of it is evaluated."""
+    """Judgments with their metadata. `description`: what a result states about the set; `stored`: None for judgments
+    from a file, which have neither texts nor images. The images of a duplicate group are one image of `stored`;
+    `representatives` maps the others to its id. `overlap`: leaked or clean by query id, where `querytruth overlap`
+    compared this version. `outside_queries`: queries of the set that do not count, where only a part of it is
+    evaluated."""
 
     description: EvaluatedSet
     qrels: pd.DataFrame
@@ -119,9 +119,7 @@ def load_judged_set(path: Path, *, needs_judgments: bool = True) -> JudgedSet:
     manifest = stored.manifest
     name = f"{manifest['name']}/v{manifest['version']}"
     if needs_judgments and len(stored.tables.queries) and not len(stored.tables.qrels):
-        next_step = (
-            f"judge the results of systems: querytruth review {manifest['name']} --run RUN, then querytruth apply"
-        )
+        next_step = f"judge results of systems: querytruth review {manifest['name']} --run RUN, then querytruth apply"
         raise UserError("evaluate", name, "has no judgments yet", f"{next_step} {manifest['name']}")
     if not len(stored.tables.queries):
         raise UserError("evaluate", name, "has no queries", "give a recall, precision or generated set")
@@ -201,8 +199,8 @@ def is_pooled(qrels: pd.DataFrame) -> bool:
 
 
 def cluster_queries(queries: pd.DataFrame | None) -> pd.Series | None:
-    """Return per query id what it shares with others: its topic, else its source image, else its labels (asked in
-    several styles and languages). Such queries are not independent evidence."""
+    """Return per query id what it shares with others: its topic, else its source image, else its labels (in several
+    styles and languages). Such queries are not independent evidence."""
     if queries is None:
         return None
     labels = queries["labels"].map(lambda row: "&".join(sorted(row)) if row is not None and len(row) else None)
@@ -224,9 +222,7 @@ def is_in_slice(queries: pd.DataFrame | None, query_ids: pd.Index, aspect: str, 
     aspects, name = find_query_aspects(queries, query_ids), f"{aspect}={value}" if value else aspect
     if aspect not in aspects:
         next_step = (
-            suggest_choice(aspect, list(aspects))
-            if aspects
-            else (f"needs the texts of a set for {stage}, which bare judgments do not have")
+            suggest_choice(aspect, list(aspects)) if aspects else (f"use a set with {stage}: judgments have no texts")
         )
         if aspect == "overlap" and aspects:
             next_step = "run `querytruth overlap` on this version of the set first"

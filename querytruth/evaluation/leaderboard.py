@@ -1,9 +1,9 @@
 """Orders systems by a metric, with rank intervals that hold for all at once.
 
 A system's rank is at least one more than the number of systems that are better by a test, and at most the number of
-systems less those that are worse. The test is that of `compare`, the t test of clusters. The tests of all pairs are
-corrected together (Holm), so all intervals hold the true ranks in 95% of boards (as in Al Mohamad, Goeman and van Zwet,
-"Simultaneous confidence intervals for ranks", 2022).
+systems minus those that are worse. The test is that of `compare`, the t test of clusters. The tests of all pairs are
+corrected together (Holm), so all intervals contain the true ranks in 95% of boards (as in Al Mohamad, Goeman and van
+Zwet, "Simultaneous confidence intervals for ranks", 2022).
 """
 
 from collections.abc import Mapping
@@ -36,8 +36,8 @@ def rank_systems(
     bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> tuple[list[SystemRank], list[list[str]]]:
     """Return systems by the mean of their figures on the same queries (queries,), the best first, those of equal mean
-    in the order of their names; and the largest groups of neighbours of which no pair differs by the test. `bounds`: by
-    system what its mean is at least and at most, where judgments are missing."""
+    in the order of their names; and the largest groups of neighbours without a significant difference. `bounds`: the
+    least and greatest possible mean by system, where judgments are missing."""
     names = sorted(figures, key=lambda name: (-float(np.mean(figures[name])), name))
     is_better = _find_better([figures[name] for name in names], clusters)
     ends = np.array([bounds.get(name, (np.inf, -np.inf)) for name in names]).reshape(-1, 2)

@@ -62,7 +62,7 @@ def list_image_searches(
 
 
 def map_text_ids(queries: pd.DataFrame) -> dict[str, str]:
-    """Return the query id by what a system answers with: the query id, or a text that one query alone has."""
+    """Return the query id by the answer of a system: the query id, or a text that belongs to one query only."""
     ids, texts = queries["query_id"].astype(str).tolist(), queries["text"].tolist()
     shared = Counter(texts)
     return {text: name for name, text in zip(ids, texts, strict=True) if shared[text] == 1} | dict(
@@ -88,13 +88,9 @@ def make_live_system(described: SystemFile, judged: JudgedSet, options: AskOptio
     """Return the system of a file; it finds images by texts, or texts by images. Raises UserError for bare
     judgments."""
     if judged.stored is None:
-        raise UserError(
-            "evaluate", described.name, "needs the texts of a set, which bare judgments do not have", "give a set"
-        )
+        raise UserError("evaluate", described.name, "needs texts, which bare judgments do not have", "give a set")
     if options.is_offline and options.is_refreshed:
-        raise UserError(
-            "evaluate", described.name, "cannot send queries again offline", "choose --offline or --refresh"
-        )
+        raise UserError("evaluate", described.name, "cannot be asked again offline", "choose --offline or --refresh")
     identity = described.system.identity
     digest = hashlib.sha256(canonical_json(identity.as_record())).hexdigest()
     description: SystemDescription = {
@@ -149,8 +145,8 @@ def ask_texts(described: SystemFile, stored: StoredSet, k: int, options: AskOpti
 def match_other_ids(
     described: SystemFile, stored: StoredSet, images: pd.DataFrame, ids: Collection[str], names: Collection[str]
 ) -> NameMatch:
-    """Return which of the answered `names` that are none of the `ids` name images all the same: those of a file that
-    says `image_id` are matched as those of a run are. Raises UserError where one could be several images."""
+    """Return those of the answered `names` outside the `ids` that name images nevertheless: names of a file that states
+    `image_id` are matched like those of a run. Raises UserError for a name of several images."""
     if described.system.options.ids != "image_id":
         return NameMatch()
     same = find_representatives(stored.tables.duplicates, images["image_id"]).to_dict()

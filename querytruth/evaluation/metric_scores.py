@@ -1,6 +1,6 @@
-"""All figures of one system, per query and on average, with intervals, conventions and what a random order would give.
+"""All figures of one system, per query and on average, with intervals, conventions and the values of a random order.
 
-Of a random order, all orders of the gallery are equally likely. The image at a rank is relevant with probability R / N,
+In a random order, all orders of the gallery are equally likely. The image at a rank is relevant with probability R / N,
 and the images at two given ranks both are with R (R - 1) / (N (N - 1)); every mean in closed form follows from these
 two.
 """
@@ -48,21 +48,17 @@ DEFAULT_METRICS = (
 CONVENTIONS = {
     "mean": "over all queries that have at least one relevant image",
     "missing queries": "a query that the run omits counts as 0",
-    "unknown ids": "in a run on a set, accepted up to a share: a query is left out, a result keeps its rank and is "
-    "unjudged",
+    "unknown ids": "in a run on a set, up to a share: a query is left out, a result keeps its rank and is unjudged",
     "ids of another version": "left out, counted and listed",
     "results that the set left out": "imported sets: unjudged at their ranks (keep); others: ranks close up (condense)",
     "near-duplicates": "an image of a duplicate group counts as its representative, once, at its best score",
     "order": "by score, highest first, compared in double precision as given",
     "ties": "by image id, highest first (UTF-8 bytes), regardless of the order of the rows",
-    "unjudged images": "count as not relevant; the bounds show the range that judging could give, also for queries "
-    "that wait",
+    "unjudged images": "count as not relevant; bounds: the range that judging could give, also for queries that wait",
     "grades": "every grade above 0 is relevant; R is the number of relevant images that the qrels list for the query",
     "ranks": "start at 1",
-    "interval": "95%, t interval over queries (or their clusters), with one more at each extreme of what a figure "
-    "can be",
-    "detectable": "the difference to an independent system with the same variance that is detected in 80 of 100 "
-    "cases at 5%",
+    "interval": "95%, t over queries (or their clusters), with one more at each extreme of what a figure can be",
+    "detectable": "the difference to an independent system of the same variance, detected in 80 of 100 cases at 5%",
 }
 
 
@@ -183,8 +179,8 @@ class MetricScores:
     def figures(
         self, chance: Mapping[str, float], waiting: Mapping[str, FloatArray] = MappingProxyType({})
     ) -> pd.DataFrame:
-        """Return a row per metric (FIGURE_COLUMNS); `chance`: by metric the mean of a random order; `waiting`: the
-        bounds of `bound_waiting`, which at_least and at_most are over, too."""
+        """Return a row per metric (FIGURE_COLUMNS); `chance`: the mean of a random order by metric; `waiting`: the
+        bounds of `bound_waiting`, which at_least and at_most include."""
         means = self.means()
         queries = len(self.per_query)
         every = queries + len(next(iter(waiting.values()), ()))
@@ -236,8 +232,8 @@ def score_run(
 def bound_waiting(
     run: pd.DataFrame, qrels: pd.DataFrame, waiting: Sequence[str], metrics: Sequence[str]
 ) -> dict[str, FloatArray]:
-    """Return by metric the highest value of each query that waits for judgments (waiting,), of which the lowest is 0:
-    the unjudged share of the first k for p@k, for others 1 where one of the first is unjudged; {} where none waits."""
+    """Return by metric the highest value of each query that waits for judgments (waiting,), whose lowest is 0: the
+    unjudged share of the first k for p@k, for others 1 where one of the first is unjudged; {} where none waits."""
     if not waiting:
         return {}
     first = rank_first_results(run[run["query_id"].isin(waiting)], np.iinfo(np.int64).max)

@@ -1,8 +1,8 @@
 """The metrics, a function each, and their names with options: `ndcg@10`, `ap@50(norm=min)`, `p@r`.
 
-A metric is of one query; means are over all queries with a relevant image. A function takes the hits within the cut (of
-`Hits.within_cut`) and the cut: k, R (the number of relevant images of the query), or None for all results. It returns a
-value per query, 0 where nothing was returned. To add one, write it and add a line to METRIC_FUNCTIONS.
+A metric is computed per query; means are over all queries with a relevant image. A function takes the hits within the
+cut (of `Hits.within_cut`) and the cut: k, R (the number of relevant images of the query), or None for all results. It
+returns a value per query, 0 where nothing was returned. To add one, write it and add a line to METRIC_FUNCTIONS.
 """
 
 import re
@@ -57,7 +57,7 @@ def dcg(hits: Hits, gain: str) -> FloatArray:
 
 
 def dcg_gains(grades: Any, gain: str) -> FloatArray:
-    """What an image of each grade is worth to DCG."""
+    """Return the gain of an image of each grade for DCG."""
     return np.exp2(grades) - 1 if gain == "exp" else np.asarray(grades, dtype=np.float64)
 
 
@@ -81,8 +81,8 @@ def average_precision(hits: Hits, k: Cut, norm: str) -> FloatArray:
 
 
 def grade_weights(grades: Any, highest: int, scale: str) -> FloatArray:
-    """What an image of each grade is worth to graded AP: grade 2 counts 1, grade 1 a half (scale=fixed; where a set has
-    higher grades, the highest counts 1), or the set's highest grade counts 1 (scale=set), whatever it is."""
+    """Return the gain of an image of each grade for graded AP: grade 2 counts 1, grade 1 a half (scale=fixed; where a
+    set has higher grades, the highest counts 1), or the set's highest grade counts 1 (scale=set), whatever it is."""
     weights: FloatArray = np.asarray(grades) / (max(highest, 2) if scale == "fixed" else highest)
     return weights
 

@@ -1,9 +1,9 @@
-"""What scores say beyond order: precision over a threshold, queries without an answer, and distances read as likeness.
+"""Scores beyond order: precision over a threshold, queries without an answer, and distances read as likeness.
 
-A product may show no result rather than a wrong one. Shown are the pairs with a score of at least the threshold;
+A product may show no result rather than a wrong one. Pairs with a score of at least the threshold are shown;
 precision is the share of relevant pairs among them, recall the share of all relevant pairs that is shown. Unjudged
-pairs count as wrong, for `precision_upper` as right; what is shown for a query without an answer is wrong. Only pairs
-that the run returned can be shown. Where scores are distances, the order is a good one, read backwards.
+pairs count as wrong, for `precision_upper` as right; results shown for a query without an answer are wrong. Only pairs
+that the run returned can be shown. Scores that are distances give the correct order when read backwards.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,8 +29,8 @@ _QUERIES = 200  # of a matrix
 
 @dataclass(frozen=True, slots=True)
 class OpenSetThreshold:
-    """The lowest threshold with the wanted precision, and its figures. `queries_empty`: queries with no result shown;
-    `queries_cut_off`: queries with all returned results shown, of which there may be more. `elsewhere`: the precision
+    """The lowest threshold with the target precision, and its figures. `queries_empty`: queries with no result shown;
+    `queries_cut_off`: queries with all returned results shown, so that there may be more. `elsewhere`: the precision
     on one half of the queries at the threshold of the other half (both ways), an estimate for new queries; NaN where a
     half cannot reach the precision, or shows nothing."""
 
@@ -75,8 +75,8 @@ def measure_absent(
 ) -> dict[str, Any]:
     """Return `auroc`: how often the best score of a query with an answer is above that of an absent one (ties count a
     half), with its 95% interval `low`, `high` (the score interval of Newcombe, Statistics in Medicine 25, 2006, part 2,
-    method 5); and `shows_nothing`: by wanted precision the share of absent queries of which no result reaches the
-    threshold. `run` (query_id, image_id, score) has the absent queries, too."""
+    method 5); and `shows_nothing`: the share of absent queries without a result that reaches the threshold, by target
+    precision. `run` (query_id, image_id, score) has the absent queries, too."""
     best = run.groupby(run["query_id"].astype("str"))["score"].max()
     answered = best.reindex(ranked.truth.query_ids.to_pylist()).fillna(-np.inf).to_numpy()
     empty = best.reindex(sorted(absent)).fillna(-np.inf).to_numpy()
@@ -95,7 +95,7 @@ def measure_absent(
 
 
 def _bound_auroc(auroc: float, answered: int, empty: int) -> tuple[float, float]:
-    """Return the least and the largest true value that lies within 1.96 of its own standard errors from `auroc`."""
+    """Return the least and the greatest true value within 1.96 of its own standard errors of `auroc`."""
     true = np.linspace(0, 1, 10_001)
     half = (answered + empty) / 2 - 1
     variance = true * (1 - true) * (1 + half * ((1 - true) / (2 - true) + true / (1 + true))) / (answered * empty)
@@ -180,8 +180,8 @@ ReversedScores = tuple[float, int]
 
 
 def find_reversed_scores(ranked: RankedRun) -> ReversedScores | None:
-    """Return how far a run is below chance among what it returned, None where it is not, or by too few queries. A list
-    of the nearest images with their distances is one that reads backwards, and so is a whole gallery."""
+    """Return how far a run is below chance among its results, None where it is not, or by too few queries. A list of
+    the nearest images with their distances reads backwards, and so does a whole gallery."""
     hits, returned = ranked.hits, ranked.returned_counts
     relevant = hits.sum_per_query()
     behind = (returned[hits.query] - hits.rank) - (relevant[hits.query] - hits.ordinal)
@@ -206,7 +206,7 @@ def find_reversed_matrix(
     similarity: Any, query_ids: Sequence[str], image_ids: Sequence[str], qrels: pd.DataFrame
 ) -> ReversedScores | None:
     """Return how far a matrix (queries, images) is below chance, by the first 200 of its queries that have a relevant
-    image: the highest of each row, which a run keeps, say nothing where its numbers are distances."""
+    image: the highest of each row, which a run keeps, are meaningless where its numbers are distances."""
     row_of = {query: row for row, query in enumerate(query_ids)}
     column_of = {image: column for column, image in enumerate(image_ids)}
     relevant = qrels[qrels["relevance"] > 0]

@@ -26,7 +26,7 @@ RunTable: TypeAlias = pd.DataFrame | Mapping[str, Mapping[str, float]]  # or sco
 
 
 def make_table_system(run: RunTable, name: str) -> EvaluatedSystem:
-    """Return a system of known results. Raises UserError for a table that is no run."""
+    """Return a system of known results. Raises UserError for a table that is not a run."""
     table = _check_table(_tabulate(run) if isinstance(run, Mapping) else run, name)
     described: SystemDescription = {"kind": "run", "name": name, "sha256": _digest(table)}
     return EvaluatedSystem(

@@ -27,7 +27,7 @@ Counts = dict[str, dict[str, dict[str, int]]]
 
 @dataclass(frozen=True, slots=True)
 class NameMatch:
-    """Our ids by the names in a run that are none; `by_column`: how many names each column of the set explains."""
+    """The ids of the set by the unknown names in a run; `by_column`: how many names each column explains."""
 
     ids: dict[str, str] = field(default_factory=dict)
     by_column: dict[str, int] = field(default_factory=dict)
@@ -41,9 +41,9 @@ def match_names(
     same: Mapping[str, str] = {},
     about: tuple[str, object] = ("read run", "run"),
 ) -> NameMatch:
-    """Match names with the rows of a table of a set (its column `key` has our ids). `same`: by id of an image that of
-    its representative, which is no other image. Raises UserError where a name could be several, with three of them;
-    `about`: its stage and item."""
+    """Match names with the rows of a table of a set (its column `key` has the ids of the set). `same`: the
+    representative of an image by its id, which counts as the same image. Raises UserError where a name matches several,
+    with three of them; `about`: its stage and item."""
     open_names = [name for name in names if name not in own_ids]
     found, by_column = dict[str, str](), dict[str, int]()
     ambiguous: list[str] = []

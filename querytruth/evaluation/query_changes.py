@@ -1,7 +1,7 @@
-"""The same question in other typing, or on copies of the images: the truth stays, so that what is lost is exact.
+"""The same query in other spellings, or on changed copies of the images: the truth stays, so the loss is exact.
 
-A kind changes the text of a query by a rule; queries that a rule leaves as they are do not count for it. The system is
-asked again for the others, and its figures are compared with those of the queries as they are, pairwise.
+A kind changes the text of a query by a rule; queries that a rule does not change are excluded. The others are sent to
+the system again, and its figures are compared with those of the unchanged queries, pairwise.
 """
 
 import re
@@ -105,7 +105,7 @@ def measure_changes(
     judged: JudgedSet, load_system: LoadSystem, scored: ScoredSystem, metric: str, *, encodes_images: bool
 ) -> pd.DataFrame:
     """Return a row per kind that changes a query (CHANGE_COLUMNS), the largest loss first; where the system
-    `encodes_images`, also per kind of IMAGE_CHANGES. `scored`: the system on the queries as they are; `lost`: queries
+    `encodes_images`, also per kind of IMAGE_CHANGES. `scored`: the system on the unchanged queries; `lost`: queries
     whose figure falls; `overlap`: of the first ten results; `example`: the query that loses most, and how it was
     `typed`; p is corrected for all kinds (Holm)."""
     kinds = [*QUERY_CHANGES]

@@ -1,7 +1,7 @@
 """A run as ranks: order, ties, cuts and missing queries are defined here alone.
 
-Order is by score, highest first, ties by image id, highest first (trec_eval's rule), whatever the order of the rows.
-Scores are compared as they are given, in double precision.
+Order is by score, highest first, ties by image id, highest first (trec_eval's rule), regardless of the order of rows.
+Scores are compared as given, in double precision.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Decides whether a candidate system may replace a baseline: not worse than a margin, worse, or too little evidence.
 
 Two one-sided t tests of clusters (`estimate_mean`) ask two questions of the same paired differences. Is it surely not
-worse by the margin? Losses come by topic, so that one further topic, which nobody saw, loses everything. Is it surely
-worse by more than the margin? That is about the topics that were seen: half a further query gains everything. A rule
-such as "fail where the figure is 2 points lower" has no error rate: on 200 queries of which the systems answer 20%
-differently, it fails one in four identical systems.
+worse by the margin? Losses come by topic, so one further unseen topic is assumed to lose everything. Is it surely worse
+by more than the margin? That concerns the topics that were seen: half a further query gains everything. A rule such as
+"fail where the figure is 2 points lower" has no error rate: on 200 queries which the systems answer 20% differently, it
+fails one in four identical systems.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,11 +55,10 @@ class GatedFigure:
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """The verdict on one figure. `low` and `high`: the ends of the interval of the difference, each of which is a
-    one-sided bound at 5%. `p_not_worse` and `p_worse` are corrected for all checks of the gate. IDENTICAL: no query
-    differs, and there are too few to rule out the margin. `further_queries`: how many more, in clusters like these,
-    decide with a power of 80% if the difference is as measured; None where the check is decided, or where no number
-    would."""
+    """The verdict on one figure. `low` and `high`: the ends of the interval of the difference, each a one-sided bound
+    at 5%. `p_not_worse` and `p_worse` are corrected for all checks of the gate. IDENTICAL: no query differs, and there
+    are too few to rule out the margin. `further_queries`: how many more, in similar clusters, decide with a power of
+    80% if the difference is as measured; None where the check is decided, or where no number would."""
 
     metric: str
     slice: str
@@ -200,8 +199,8 @@ def _count_further(figure: GatedFigure, level: float) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class GateSpec:
-    """What a gate checks: the margin by metric; slices as (aspect, value), each checked besides all queries; the budget
-    in milliseconds by percentile of the latency."""
+    """The checks of a gate: the margin by metric; slices as (aspect, value), each checked besides all queries; the
+    latency budget in milliseconds by percentile."""
 
     margins: Mapping[str, float]
     slices: Sequence[tuple[str, str]] = ()
@@ -238,7 +237,7 @@ def parse_latency_budget(budgets: Iterable[str]) -> dict[str, float]:
 def find_slices(
     judged: judged_sets.JudgedSet, query_ids: pd.Index, slices: Sequence[tuple[str, str]]
 ) -> dict[str, BoolArray]:
-    """By name whether each query belongs to the slice; "" is all queries."""
+    """Return whether each query belongs to the slice, by name; "" is all queries."""
     every: dict[str, BoolArray] = {"": np.ones(len(query_ids), dtype=bool)}
     return every | {
         f"{aspect}={value}": judged_sets.is_in_slice(judged.queries, query_ids, aspect, value, GATE_STAGE)

@@ -1,4 +1,4 @@
-"""What an evaluation takes_request, and what a gate takes."""
+"""Requests of evaluate, search, compare, gate and plan-size."""
 
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -35,7 +35,7 @@ Metrics = Annotated[list[str], BeforeValidator(_split_metrics), AfterValidator(_
 
 
 class JudgedRequest(Request):
-    """What results are judged by: a set, or bare judgments."""
+    """The judgments of a request: a set, or bare judgments."""
 
     of: Annotated[str | None, SET_NAME, ByPlace("SET")] = Field(
         None, description="name, name/v3 or a path; not with qrels."
@@ -45,7 +45,7 @@ class JudgedRequest(Request):
 
     @property
     def part(self) -> dict[str, str | int]:
-        """Return the values by which queries are chosen, by column."""
+        """Return the filters of queries, by column."""
         return {name: value for name in PART_COLUMNS if (value := getattr(self, name, None)) is not None}
 
     @property
@@ -61,7 +61,7 @@ class JudgedRequest(Request):
 
 
 class EvaluationOptions(Request):
-    """What is measured, and where it is stored."""
+    """The metrics of an evaluation, and where its result is stored."""
 
     stage: ClassVar[str] = "evaluate"
 
@@ -76,8 +76,7 @@ class EvaluationOptions(Request):
         None, ge=0, le=1, description="Maximum share of unknown ids in a run (default: queries 0.1, results 0.5)."
     )
     outside: Literal["keep", "condense"] | None = Field(
-        None,
-        description="Results that the set left out: keep their ranks (default: imported sets), or condense.",
+        None, description="Results that the set left out: keep their ranks (default: imported sets), or condense."
     )
     store: bool = Field(True, description="Store the result next to the set.")
     report: Path | None = Field(None, description="Folder for results, instead of the one next to the set.")
@@ -91,7 +90,7 @@ class EvaluationOptions(Request):
 
 
 class EvaluationRequest(EvaluationOptions, JudgedRequest):
-    """Systems that search a set, or one that bare judgments stand for."""
+    """Systems that search a set, or one system evaluated on bare judgments."""
 
     model: Annotated[list[str], ONE_OR_MORE] = Field(
         default_factory=list, description="Name of a model on the hub, or its folder."
@@ -141,7 +140,7 @@ class EvaluationRequest(EvaluationOptions, JudgedRequest):
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """Those that are evaluated."""
+        """The directions to evaluate."""
         return DIRECTIONS if self.direction == "both" else (self.direction,)
 
     @property
@@ -152,7 +151,7 @@ class EvaluationRequest(EvaluationOptions, JudgedRequest):
         )
 
     def count_systems(self) -> int:
-        """Return how many systems are named; a folder of runs is one here."""
+        """Return the number of systems in the request; a folder of runs counts once."""
         return sum(len(getattr(self, name)) for name in _SYSTEMS) + (self.matrix is not None)
 
     @model_validator(mode="after")
@@ -219,7 +218,7 @@ class CompareRequest(JudgedRequest):
 
 
 class GateOptions(JudgedRequest):
-    """What is gated, and what is tolerated."""
+    """The checks of a gate, and the tolerated losses."""
 
     stage: ClassVar[str] = GATE_STAGE
 
@@ -241,7 +240,7 @@ class GateOptions(JudgedRequest):
 
     @property
     def spec(self) -> GateSpec:
-        """What is checked. Raises UserError where it cannot be."""
+        """The checks. Raises UserError for invalid ones."""
         slices, budget = parse_slices(self.slice, GATE_STAGE), parse_latency_budget(self.max_latency)
         return GateSpec(parse_margins(self.metric, self.margin), slices, budget)
 
@@ -262,7 +261,7 @@ class GateRequest(GateOptions):
 
 
 class SizeRequest(JudgedRequest):
-    """How many queries find a difference of two systems?"""
+    """The number of queries needed to detect a difference of two systems."""
 
     stage: ClassVar[str] = "plan size"
 

@@ -7,9 +7,8 @@ ledger.parquet       images and queries that the system could not process, if an
 left_out.csv         ids of the run that the set does not have, if any
 report.html          the report page, if requested
 
-result.json holds the digests of the tables and its own, which are checked whenever it or a table is read back.
-
-An evaluation result as the plain data of result.json, the same for the same figures on every machine.
+result.json holds the plain data of a result, the same for the same figures on every machine, the digests of the tables
+and its own; they are checked whenever it or a table is read.
 """
 
 import hashlib
@@ -105,7 +104,7 @@ def write_result(
     folder: Path, content: dict[str, Any], tables: Mapping[str, pd.DataFrame], envelope: dict[str, Any]
 ) -> None:
     """Replace the result in the folder. `tables` are by file name; `content` is result.json without files and
-    `envelope`, which alone differs between equal evaluations. Raises UserError where it cannot be written."""
+    `envelope`, the only part that differs between equal evaluations. Raises UserError where it cannot be written."""
     with translate_write_errors("write result", folder, "or give another folder with --report"):
         for name in RESULT_FILE_NAMES:
             (folder / name).unlink(missing_ok=True)
@@ -119,8 +118,7 @@ def write_result(
 
 
 def read_result(folder: Path) -> ResultFile:
-    """Read result.json and checks its keys and its own digest. Raises UserError where there is none, or a wrong
-    one."""
+    """Read result.json and check its keys and its own digest. Raises UserError for a missing or invalid one."""
     file = folder / RESULT_FILE
     if not file.exists():
         raise UserError(_STAGE, folder, f"contains no {RESULT_FILE}", "give a folder that evaluate wrote")
@@ -137,8 +135,8 @@ def read_result(folder: Path) -> ResultFile:
 
 
 def check_result_table(folder: Path, name: str, content: ResultFile) -> Path:
-    """Return the file of a table of the result in the folder, after a check that its bytes are those that result.json,
-    `content`, states. Raises UserError."""
+    """Return the file of a table of the result in the folder, after a check of its bytes against result.json,
+    `content`. Raises UserError."""
     stated = content["files"].get(name)
     if stated is None:
         raise UserError(_STAGE, folder / name, f"is not in {RESULT_FILE}", _NEXT_STEP)
@@ -170,7 +168,7 @@ def read_per_query(folder: Path, content: ResultFile) -> pd.DataFrame:
 
 
 def digest_result(content: Mapping[str, object]) -> str:
-    """The digest of result.json without the key that holds it and the envelope, in which equal evaluations differ."""
+    """Return the digest of result.json without its own key and the envelope, where equal evaluations differ."""
     kept = {key: value for key, value in content.items() if key not in ("result_digest", "envelope")}
     return hashlib.sha256(canonical_json(kept)).hexdigest()
 

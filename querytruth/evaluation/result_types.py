@@ -1,5 +1,5 @@
-"""The types of result.json, by which a result is written and read. Further keys are allowed: a system's kind and a
-set's may state more of themselves."""
+"""The types of result.json, used to write and read a result. Further keys are allowed: a system's kind and a set's may
+add more."""
 
 from __future__ import annotations
 

@@ -38,11 +38,11 @@ _WORD = re.compile("[\u3400-\u9fff\uf900-\ufaff]|[^\\W_\u3400-\u9fff\uf900-\ufaf
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSpec:
-    """What is measured, in one direction, for every system: the judgments and the queries.
+    """The definition of an evaluation in one direction, the same for every system: the judgments and the queries.
 
     `set`: as in EvaluationResult. `queries` (query_id, text, level …): the source of slices, or None; `clusters`: per
     query id the topic, image or labels that it shares with others; `log_sample`: see
-    `select_log_sample`. `precisions`: those to find a threshold for."""
+    `select_log_sample`. `precisions`: the target precisions of thresholds."""
 
     set: EvaluatedSet
     truth: GroundTruth
@@ -227,8 +227,8 @@ def score_slices(
     """Return a row per aspect, value and metric (SLICE_COLUMNS); none without queries. low and high: the 95% interval.
 
     `per_query` is indexed by query_id. Aspects are those of _ASPECTS that the queries have; a query with several labels
-    counts for each of them, one without a value for none. `clusters`: one per query; a slice of one cluster is about
-    that cluster, so its queries are independent."""
+    counts for each of them, one without a value for none. `clusters`: one per query; a slice of one cluster concerns
+    only that cluster, so its queries are independent."""
     aspects = find_query_aspects(queries, per_query.index)
     intervals: dict[bytes, IntervalEstimate] = {}  # often one value of several aspects has the same queries
     parts = [_part(per_query, aspect, values, metrics, intervals, clusters) for aspect, values in aspects.items()]
@@ -236,7 +236,7 @@ def score_slices(
 
 
 def count_words(texts: Sequence[str]) -> RowIndices:
-    """Return the number of words of each text (texts,); every Chinese character is one."""
+    """Return the number of words of each text (texts,); each Chinese character counts as a word."""
     return np.array([len(_WORD.findall(text)) for text in texts], dtype=np.int64)
 
 

@@ -1,8 +1,8 @@
 """Readers for run files in five formats, by suffix or else by content, also gzipped, and for TREC qrels.
 
-JSON {query: [image, …]} and tables with a column rank in place of score state an order alone: the score is then the
-negative rank. Where a run states both, and its scores rise along its ranks (distances that stand for likeness), the
-ranks decide.
+JSON {query: [image, …]} and tables with a column rank instead of score state only an order: the score is then the
+negative rank. Where a run states both, and its scores rise along its ranks (distances used as likeness), the ranks
+decide.
 
 TREC runs are lines `query Q0 image rank score tag`, TREC qrels lines `query 0 image grade`, separated by blanks. As in
 trec_eval, fields after the tag are ignored, and a grade below 0 means that the pair is not judged. Lines that begin
@@ -118,8 +118,8 @@ def _read_trec_lines(path: Path) -> pd.DataFrame:
 
 
 def _is_shifted(fields: list[str]) -> bool:
-    """Return whether a blank within an id moved the fields of a line: where the rank should be is no whole number, or a
-    rank and a score stand again before the last field."""
+    """Return whether a blank within an id moved the fields of a line: the rank field is not a whole number, or a rank
+    and a score are repeated before the last field."""
     return not _WHOLE.fullmatch(fields[3]) or (
         len(fields) > 6 and bool(_WHOLE.fullmatch(fields[-3]) and _NUMBER.fullmatch(fields[-2]))
     )
@@ -145,7 +145,7 @@ def read_trec_qrels(path: Path) -> pd.DataFrame:
 
 
 def _parse_number(path: Path, line: int, text: str) -> float:
-    """Return the number in a field. Raises UserError for what is no number."""
+    """Return the number in a field. Raises UserError for an invalid number."""
     try:
         if "_" in text:  # Python reads 1_000 as a number
             raise ValueError
@@ -168,8 +168,8 @@ def _line_error(path: Path, line: int, reason: str, next_step: str) -> UserError
 
 
 def _read_json(path: Path) -> pd.DataFrame:
-    """Read {query: {image: score}}, as pytrec_eval and ranx write it, or {query: [image, …]}. Raises UserError
-    for repeated names, of which JSON would drop one."""
+    """Read {query: {image: score}}, as written by pytrec_eval and ranx, or {query: [image, …]}. Raises UserError
+    for repeated names, as JSON would drop one."""
     try:
         data = read_regular(path)
         require_text(_STAGE, path, data[:4096])
@@ -225,7 +225,7 @@ def _written(score: float) -> str:
 
 def _unwrap(path: Path, whole: Any) -> Any:
     """Return the run within the subset and the split of mteb's predictions ({subset: {split: {query: {image: score}}}}
-    beside what they say of the model). Raises UserError where there are several."""
+    next to metadata of the model). Raises UserError where there are several."""
     for depth in (3, 2):
         parts = whole if isinstance(whole, list) and all(isinstance(one, tuple) for one in whole) else []
         inside = [(name, part) for name, part in parts if _depth(part) >= depth]
@@ -245,7 +245,7 @@ def _depth(value: Any) -> int:
 
 
 def _find_id(place: str, record: dict[str, Any], names: Sequence[str]) -> str:
-    """Return the text or number by which a record names a query or an image. Raises UserError."""
+    """Return the text or number that identifies a query or an image in a record. Raises UserError."""
     found = next((record[name] for name in names if name in record), None)
     if isinstance(found, bool) or not isinstance(found, str | int):
         raise UserError(_STAGE, place, f"has no {names[0].removesuffix('_id')}", _LINES)
@@ -282,7 +282,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 def check_run_table(source: object, table: pa.Table) -> pd.DataFrame:
     """Return the rows of a table with RUN_COLUMNS as `read_run` does; `source` is its file or name. Raises UserError
-    for empty cells, and for ids or scores that are none."""
+    for empty cells, and for invalid ids or scores."""
     try:
         ids = [table[name].cast(pa.string()).dictionary_encode() for name in RUN_COLUMNS[:2]]
         table = pa.table([*ids, table["score"].cast(pa.float64())], names=list(RUN_COLUMNS))
@@ -329,7 +329,7 @@ def _find_id_columns(path: Path, names: list[str]) -> tuple[str, str]:
 
 
 def _find_value_columns(path: Path, names: list[str]) -> dict[str, str]:
-    """Return what a table states of a result, and in which column. Raises UserError where that is nothing."""
+    """Return the kinds of values that a table has of a result, and their columns. Raises UserError without any."""
     if not (values := _find_values(names)):
         reason = f"has no column score (it has {', '.join(names) or 'none'})"
         raise UserError(_STAGE, path, reason, f"use {', '.join(RUN_COLUMNS)}, or rank instead of score")
@@ -337,7 +337,7 @@ def _find_value_columns(path: Path, names: list[str]) -> dict[str, str]:
 
 
 def _find_values(names: Iterable[str]) -> dict[str, str]:
-    """Return by what it states of a result the name among these: its score, or else its distance, then its rank."""
+    """Return which of these names is the value of a result: its score, or else its distance, then its rank."""
     found = {_VALUE_NAMES[name]: name for name in names if name in _VALUE_NAMES}
     wanted = ("score" if "score" in found else "distance", "rank")
     return {what: found[what] for what in wanted if what in found}
@@ -363,8 +363,8 @@ def read_run(path: Path) -> pd.DataFrame:
 
 
 def read_run_and_order(path: Path, *, by_scores: bool = False) -> tuple[pd.DataFrame, int]:
-    """Return the rows as `read_run` does, and the number of queries whose scores rise along their ranks: where there
-    is one, the ranks decided. `by_scores`: the scores decide, whatever the ranks. Raises UserError."""
+    """Return the rows as `read_run` does, and the number of queries whose scores rise along their ranks: if there are
+    any, the ranks decide. `by_scores`: the scores decide, regardless of the ranks. Raises UserError."""
     with translate_read_errors(_STAGE, path, also=(EOFError, zlib.error)):
         if path.suffix.lower() == ".gz":
             return _read_gzipped(path, by_scores=by_scores)

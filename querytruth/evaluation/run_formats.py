@@ -32,8 +32,7 @@ _TEXTS = ("text", "caption", "description", "title")
 
 def read_plain_trec(path: Path) -> pd.DataFrame | None:
     """Return query_id and image_id (categories in order of first appearance), score and rank (float64). None for a
-    file that holds anything else: a comment, other blanks, more fields, no number. What is wrong with it, the reader of
-    lines says."""
+    file with other content: a comment, other blanks, more fields, an invalid number; the reader of lines reports it."""
     with open_regular(path) as file:
         if not (first := _FIRST_LINE.match(line := file.readline(4096))) or _LONG_NUMBER.search(line):
             return None

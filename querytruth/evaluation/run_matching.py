@@ -48,9 +48,9 @@ class RunVersion:
 
 @dataclass(frozen=True, slots=True)
 class MatchedRun:
-    """A run without queries that the set does not know. `left_out` (LEFT_OUT_COLUMNS) lists ids that are none of the
-    set's; results of which nothing is known stay in the run. `new_queries`: queries of the set that the run's version
-    lacks, so that the run cannot answer them; `other_gallery`: the name of that version where it has other images."""
+    """A run without queries that the set does not know. `left_out` (LEFT_OUT_COLUMNS) lists ids that are not in the
+    set; unknown results stay in the run. `new_queries`: queries of the set that the run's version lacks, so that the
+    run cannot answer them; `other_gallery`: the name of that version where it has other images."""
 
     run: pd.DataFrame
     left_out: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=LEFT_OUT_COLUMNS))
@@ -190,10 +190,10 @@ def pool_unjudged_pairs(
     ranked_runs: Sequence[pd.DataFrame], qrels: pd.DataFrame, equivalent: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
     """Return the pairs of all runs (query_id, image_id, rank) that `qrels` does not have: query_id, image_id and
-    `best_rank`, by that rank, then by id. Nothing tells which run returned a pair.
+    `best_rank`, by that rank, then by id. The source run of a pair stays hidden.
 
-    `equivalent`: by query id the queries that ask the same; their pairs are one, of the first of them. It waits where
-    the pair of any of them does.
+    `equivalent`: queries with the same meaning by query id; their pairs count once, for the first of them. It waits
+    where the pair of any of them does.
     """
     results = pd.concat([pd.DataFrame({name: [] for name in [*_PAIR, "rank"]}), *ranked_runs], ignore_index=True)
     best = results.groupby(_PAIR, sort=False)["rank"].min()

@@ -1,9 +1,9 @@
 """The number of queries that a comparison of two systems needs, from how much their figures differ by query.
 
-The plan is as many clusters as the test itself needs where the difference is Δ and luck takes z_power standard errors
+The plan is as many clusters as the test itself needs where the difference is Δ and chance takes z_power standard errors
 of it: the test of `compare` at 5%, and that by which a gate passes an equal system. The variance is d - Δ² for hit
 rates of systems that differ on a share d of the queries, else that of a pilot. This is uncertain: z_0.975 + z_power
-grows as Julious and Owen have it ("Sample size calculations for clinical studies allowing for uncertainty about the
+grows as in Julious and Owen ("Sample size calculations for clinical studies allowing for uncertainty about the
 variance", Pharmaceutical Statistics 5, 2006), so that the power is reached on average over pilots, and one more
 cluster, as different as the most different one, is added to the pilot.
 """
@@ -33,8 +33,8 @@ _TYPICAL = 1000  # queries, of a share that differs
 
 @dataclass(frozen=True, slots=True)
 class QuerySampleSize:
-    """The queries that find a true difference with this power, and those with which a gate whose margin is as large
-    passes an equal system (None: more than ten million). `variance`: of the differences, with that of clusters."""
+    """The number of queries that detects a true difference with this power, and the number with which a gate of that
+    margin passes an equal system (None: more than ten million). `variance`: of differences, with that of clusters."""
 
     difference: float
     power: float

@@ -4,8 +4,8 @@ The queries are a sample of those that people might ask; these functions estimat
 Queries that share a topic or an image are not independent: as one cluster, they are sampled together.
 Strata are the last axis where a function sums over them; all arguments are arrays of one shape.
 
-A mean, and a difference of means, have one method: a t interval of clusters, to which one cluster that nobody saw is
-added at each end of what a figure can be (`estimate_mean`). For proportions it is that of Agresti and Coull (American
+A mean, and a difference of means, have one method: a t interval of clusters, with one unseen cluster added at each
+extreme of what a figure can be (`estimate_mean`). For proportions it is that of Agresti and Coull (American
 Statistician 52, 1998), for differences of paired ones that of Bonett and Price (Journal of Educational and Behavioral
 Statistics 37, 2012). Test and detectable difference are its inversion.
 """
@@ -51,10 +51,10 @@ class IntervalEstimate:
 
 def estimate_proportion(positives: Any, drawn: Any, size: Any) -> IntervalEstimate:
     """Return the share of positives among `size` items, of which `drawn` were drawn at random without replacement;
-    infinity is so many that their number has no influence.
+    infinity means that the size has no influence.
 
     Jeffreys' interval (Brown, Cai and DasGupta, Statistical Science 16, 2001) with the effective number of draws
-    n (N - 1) / (N - n), so that the interval of a census is a point. Its end is 0 or 1 where all draws are alike.
+    n (N - 1) / (N - n), so that the interval of a census is a point. Its end is 0 or 1 where all draws are equal.
     Without a draw the share is unknown: 0.5, from 0 to 1."""
     k, n, total = (np.asarray(given, dtype=np.float64) for given in (positives, drawn, size))
     share = np.where(n > 0, k / np.maximum(n, 1), 0.5)
@@ -118,7 +118,7 @@ def estimate_mean(
     """Return the mean of each column, its standard error (columns,) and the degrees of freedom (Kish, Survey Sampling,
     1965), from sums (clusters, columns) and sizes (clusters,), with one further cluster of each mean in `unseen`.
 
-    Such a cluster has `size` queries, by default as many as the cluster of a query has on average. `times`: as if so
+    Such a cluster has `size` queries, by default as many as the cluster of a query has on average. `times`: as if this
     many times as many clusters had been seen. The mean of clusters of different sizes is a ratio; its error is that of
     Cochran (Sampling Techniques, 1977, 9A.1)."""
     added = np.asarray(unseen, dtype=np.float64)[:, None]
@@ -157,7 +157,7 @@ def bound_mean(
 def estimate_interval(
     values: FloatArray, *, clusters: Any = None, ends: tuple[float, float] = (0.0, 1.0), level: float = CONFIDENCE_LEVEL
 ) -> IntervalEstimate:
-    """Return the mean of each column of `values` (queries, metrics), which are between `ends`, with its interval."""
+    """Return the mean of each column of `values` (queries, metrics) in the range `ends`, with its interval."""
     sums, sizes = sum_by_cluster(values, clusters)
     low = bound_mean(sums, sizes, ends, (1 + level) / 2)
     high = -bound_mean(-sums, sizes, (-ends[0], -ends[1]), (1 + level) / 2)
@@ -166,7 +166,7 @@ def estimate_interval(
 
 def find_p_of_difference(ones: FloatArray, others: FloatArray, *, clusters: Any = None) -> float:
     """Return the two-sided p-value of equal means of two systems' figures on the same queries (queries,): below .05
-    where the 95% interval of their difference lies on one side of 0."""
+    where the 95% interval of their difference excludes 0."""
     sums, sizes = sum_by_cluster(np.asarray(ones, dtype=np.float64) - others, clusters)
     p = float(find_p_value(sums, sizes, 0.0, _OF_DIFFERENCES)[0])
     return 2 * min(p, 1 - p)
@@ -208,13 +208,13 @@ def detectable_difference(
 
 
 def count_effective(sizes: FloatArray) -> float:
-    """Return the number of equal clusters that say as much as those of these sizes (clusters,) (Kish, Survey Sampling,
-    1965)."""
+    """Return the number of equal clusters with the same information as clusters of these sizes (clusters,) (Kish,
+    Survey Sampling, 1965)."""
     return float(sizes.sum() ** 2 / np.maximum((sizes**2).sum(), 1e-300))
 
 
 def sum_by_cluster(values: FloatArray, clusters: Any) -> tuple[FloatArray, FloatArray]:
-    """Return sums (clusters, metrics) and sizes (clusters,); without clusters each query is one."""
+    """Return sums (clusters, metrics) and sizes (clusters,); without clusters each query is its own."""
     columns = np.asarray(values, dtype=np.float64)
     columns = columns[:, None] if columns.ndim == 1 else columns
     if clusters is None:

@@ -200,7 +200,7 @@ def _find_listed(view: EvaluationView, run: pd.DataFrame, outside: str | None) -
 
 
 def _suggest_ids(view: EvaluationView, ids: list[str]) -> tuple[str, bool]:
-    """What to do about results of these ids, and whether they are the set's in another form."""
+    """Return the next step for results with these ids, and whether they are ids of the set in another form."""
     stored = view.judged_set.stored
     if stored is None or view.is_image_to_text:
         return "remove them, or count unknown results as unjudged with --max-unknown 1", False
@@ -290,7 +290,7 @@ def result_folder_name(system: EvaluatedSystem, direction: str) -> str:
 
 @step("write result")
 def store_result(result: ScoredSystem, queries: pd.DataFrame | None, folder: Path) -> None:
-    """Replace the result in the folder (querytruth/evaluation/result_files.py says what it holds)."""
+    """Replace the result in the folder (its files: querytruth/evaluation/result_files.py)."""
     tables = {result_files.RUN_FILE: result.run}
     per_query = result.result.per_query.reset_index()
     if queries is not None and result.result.direction == TEXT_TO_IMAGE:
@@ -306,8 +306,8 @@ def store_result(result: ScoredSystem, queries: pd.DataFrame | None, folder: Pat
 
 
 def load_stored_results(path: Path) -> dict[str, tuple[ResultFile, pd.DataFrame]]:
-    """By the name of the system its result.json and its figures by query, of all results of texts that search images
-    beside the version at `path`."""
+    """Return result.json and the figures by query, by system name, of all text-to-image results next to the version at
+    `path`."""
     results_by_system = {}
     results = contained_path(path.parent, f"{RESULTS_FOLDER}/{path.name}", "read result")
     for folder in sorted(contained_path(results, found.name, "read result") for found in results.glob("*/")):

@@ -182,7 +182,7 @@ def ask_system(
 
 
 def _ask(options: SearchSystemOptions, search: Callable[[], list[SearchHit]], stopped: threading.Event) -> SystemAnswer:
-    """Return the answer of one search. The time is that of the attempt that answered, without pauses."""
+    """Return the answer of one search. The time is that of the successful attempt, without pauses."""
     answer = SystemAnswer(failure="stopped")
     for attempt in range(options.tries):
         if stopped.is_set():

@@ -1,4 +1,4 @@
-"""What is evaluated: run files of other programs, models, vectors, baselines. Each returns a run."""
+"""Evaluated systems: run files of other programs, models, vectors, baselines. Each returns a run."""
 
 import re
 from collections.abc import Callable
@@ -49,9 +49,9 @@ class SystemRun:
 @dataclass(frozen=True, slots=True)
 class EvaluatedSystem:
     """`description`: kind, name and parameters. `produce_run(view, k)` returns the first k results of every query (all
-    of a file). `ledger`: items that could not be used. `result_folder`: where the run is that of a stored result.
-    `is_renamed`: whether a user gave the name; `is_of_this_version`: whether the run is made for the set's version that
-    is evaluated, also where it lacks queries."""
+    of a file). `ledger`: items that could not be used. `result_folder`: the folder of the stored result of the run.
+    `is_renamed`: whether a user gave the name; `is_of_this_version`: whether the run is made for the evaluated version
+    of the set, also where it lacks queries."""
 
     description: SystemDescription
     produce_run: Callable[[EvaluationView, int], SystemRun]
@@ -74,8 +74,8 @@ class EvaluatedSystem:
 
 def load_run_system(path: Path, judged: JudgedSet | None = None, scores: str | None = None) -> EvaluatedSystem:
     """Load a run as TREC, JSON, Parquet or CSV, or from the folder of a result, which also names the system; its
-    description states the set of that result (`run_of`) where it is not `judged`. `scores`: what a file's are, one of
-    SCORES. Raises UserError for the result of a part of a set that lacks queries of `judged`."""
+    description states the set of that result (`run_of`) where it is not `judged`. `scores`: the meaning of a file's
+    scores, one of SCORES. Raises UserError for the result of a part of a set that lacks queries of `judged`."""
     path = find_run(path, judged)
     if path.suffix in (".yaml", ".yml"):
         raise UserError(
@@ -114,7 +114,7 @@ def list_results(judged: JudgedSet) -> dict[str, Path]:
 
 
 def find_run(path: Path, judged: JudgedSet | None) -> Path:
-    """Return the file or folder, or the set's result of that name. Raises UserError for a name that is none."""
+    """Return the file or folder, or the set's result of that name. Raises UserError for an unknown name."""
     known = {} if judged is None or path.exists() or len(path.parts) > 1 else list_results(judged)
     if known and path.name not in known and not path.suffix:
         raise UserError(
@@ -139,7 +139,7 @@ def _read_run_file(path: Path, scores: str | None) -> SystemRun:
 
 
 def list_runs(path: Path) -> list[Path]:
-    """Return the runs that a path names: itself, or the files and results in a folder that is no result."""
+    """Return the runs of a path: itself, or the files and results in a folder that is not a result."""
     if not path.is_dir() or (path / RESULT_FILE).exists():
         return [path]
     found = [one for one in sorted(path.iterdir()) if not one.name.startswith(".")]
@@ -307,7 +307,7 @@ def _lexical(view: EvaluationView, k: int, file: Path | None) -> SystemRun:
 
 def _load_image_texts(judged: JudgedSet, file: Path | None) -> tuple[pd.DataFrame, str]:
     """Return image_id and text, a row each, and their source: `file`; else the captions of the set (`captions`); else
-    the labels of each image, which the truth is made of (`labels`); else the file names (`file_names`)."""
+    the labels of each image, from which the truth is made (`labels`); else the file names (`file_names`)."""
     if (images := judged.images) is None:
         raise UserError("evaluate", "lexical", "needs images, which bare judgments do not have", "give a set")
     if file is not None:

@@ -23,9 +23,9 @@ _SAMPLED = ["searches", "stratum", "inclusion"]
 def select_log_sample(
     queries: pd.DataFrame | None, judged: Collection[str], strata: Sequence[Mapping[str, Any]]
 ) -> pd.DataFrame | None:
-    """Return by id the `judged` queries that were drawn from a log: `searches`, `stratum`, `inclusion`, and the
-    `questions` and `all_searches` of its stratum in the log, which `strata` states; without them, as estimated from all
-    that were drawn. None where a judged query does not know its chances."""
+    """Return the `judged` queries that were sampled from a log, by id: `searches`, `stratum`, `inclusion`, and the
+    `questions` and `all_searches` of its stratum in the log, from `strata`, or estimated from all sampled queries.
+    None where a judged query does not know its chances."""
     if queries is None or not {*_SAMPLED} <= {*queries}:
         return None
     drawn = queries.set_index("query_id")[_SAMPLED]
@@ -42,7 +42,7 @@ def select_log_sample(
 
 def measure_traffic(per_query: pd.DataFrame, sample: pd.DataFrame | None, names: list[str]) -> pd.DataFrame:
     """Return a row (TRAFFIC_COLUMNS) per metric and mean; none without a sample of a log. `per_query`: a column per
-    metric by query id. A query of the sample that is not in it has no relevant image, and counts in no mean."""
+    metric by query id. A query of the sample that is not in it has no relevant image, and is excluded from means."""
     if sample is None or not per_query.index.isin(sample.index).all():
         return pd.DataFrame(columns=TRAFFIC_COLUMNS)
     rows = []
@@ -56,7 +56,7 @@ def estimate_log_mean(values: FloatArray, sample: pd.DataFrame, over: str) -> tu
     """Return the mean over the log's `questions` or `searches` that have an answer, and its 95% interval. `values`
     (n,): 0 to 1, nan for a query without an answer; `sample` (n rows): see `select_log_sample`.
 
-    The mean is that of values weighted by 1 / inclusion, with the weights of a stratum scaled to what it has in the log
+    The mean is that of values weighted by 1 / inclusion, with the weights of a stratum scaled to its size in the log
     (Holt and Smith, "Post Stratification", J. R. Statist. Soc. A 142, 1979). Its variance is that of its residuals
     within strata, each with a correction where much of it was judged. The interval is Clopper and Pearson's
     with the effective number of queries (Korn and Graubard, "Confidence Intervals for Proportions with Small Expected
@@ -96,7 +96,7 @@ def estimate_log_mean(values: FloatArray, sample: pd.DataFrame, over: str) -> tu
 
 
 def _bound_share(share: float, draws: float) -> tuple[float, float]:
-    """Return Clopper and Pearson's interval of a share seen in so many draws, which may be no whole number."""
+    """Return Clopper and Pearson's interval of a share seen in this number of draws, which may be fractional."""
     tail = (1 - CONFIDENCE_LEVEL) / 2
     hits, misses = share * draws, (1 - share) * draws
     low = float(betaincinv(hits, misses + 1, tail)) if hits > 0 else 0.0

@@ -16,8 +16,8 @@ def is_sampled(queries: pd.DataFrame) -> pd.Series:
 
 
 def list_absent(queries: pd.DataFrame, qrels: pd.DataFrame, gallery_size: int) -> list[str]:
-    """Return the ids, sorted, of the own queries of which ABSENT_DEPTH images or more are judged (or the gallery, if
-    that is smaller) and none is relevant."""
+    """Return the sorted ids of the set's own queries without a relevant image of which ABSENT_DEPTH images or more are
+    judged (or the whole gallery, if that is smaller)."""
     own = queries.loc[is_sampled(queries), "query_id"]
     rows = qrels[qrels["query_id"].isin(own)]
     judged = rows.groupby(rows["query_id"].astype("str"))["relevance"].agg(["size", "max"])

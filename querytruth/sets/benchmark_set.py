@@ -1,6 +1,6 @@
 """A benchmark set in memory: its tables, sizes of images, two digests, manifest, and the canary made of them.
 
-The canary is a text by which copies of a card or manifest are found in a text corpus.
+The canary is a text that finds copies of a card or manifest in a text corpus.
 """
 
 import hashlib
@@ -32,8 +32,8 @@ _SQUARE_MODES = ("squash", "fit", "crop")
 @dataclass(frozen=True, slots=True)
 class Tables:
     """The tables of a set (columns: querytruth.records). `duplicates` lists the duplicate groups, with the images that
-    the gallery leaves out; `candidate_judgments` lists pairs that nobody judged; `boxes` lists where objects lie;
-    `query_aliases` has the publisher's further ids of queries, of whose lines a log has several."""
+    the gallery leaves out; `candidate_judgments` lists pairs that nobody judged; `boxes` lists the positions of
+    objects; `query_aliases` has the publisher's further ids of queries, where a log has several lines of one query."""
 
     queries: pd.DataFrame
     images: pd.DataFrame
@@ -108,8 +108,7 @@ def content_digest(tables: dict[str, pa.Table]) -> str:
     Tables and columns are ordered by name. A text column is its distinct values in byte order, each with its length,
     and a rank per row; numbers are little-endian int32 or float64. Times, hosts, paths, the order of rows and their
     encoding in Arrow have no influence: `tables` come from `Tables.to_arrow_tables`, which sorts them. A column
-    without values is skipped, so that a column which a later version of the format adds leaves older digests as they
-    are.
+    without values is skipped, so that a column added by a later version of the format keeps older digests valid.
     """
     digest = hashlib.sha256()
     for name in sorted(_KEYS):
@@ -197,8 +196,8 @@ def make_canary(content_digest: str) -> str:
 
 
 def get_render_options(manifest: Manifest | None) -> Render:
-    """Return `size` and `mode` by which the set's images were rendered, by its own build or by that of its gallery;
-    nothing where they were not."""
+    """Return `size` and `mode` of the rendered images of the set, rendered by its own build or by that of its gallery;
+    nothing where they are not rendered."""
     return {} if manifest is None else manifest["configuration"].get("render") or manifest["notes"].get("render") or {}
 
 

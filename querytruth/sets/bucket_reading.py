@@ -44,15 +44,15 @@ class RemoteVersion:
 
     @property
     def folder(self) -> Path:
-        """Where the cache keeps the version."""
+        """The folder of the version in the cache."""
         digest = hashlib.sha256(self.raw).hexdigest()
         return cache_folder() / "sets" / digest / self.url.name / f"v{self.url.version}"
 
 
 def fetch_version(url: str, *, with_images: bool = True) -> Path:
-    """Return the folder in the cache that holds the version at a URL, the newest one unless the URL names it. Files
-    that the cache has are not read again; without images, only the tables are there. Raises UserError where there is no
-    version, or an object is not what the manifest lists."""
+    """Return the folder in the cache that holds the version at a URL, the newest one unless the URL names it. Cached
+    files are not read again; without images, the folder holds only the tables. Raises UserError where there is no
+    version, or an object differs from the manifest."""
     return place_version(find_remote_version(url), with_images=with_images)
 
 
@@ -66,7 +66,7 @@ def find_remote_version(url: str) -> RemoteVersion:
 
 
 def find_newest_version(asked: SetUrl) -> RemoteVersion | None:
-    """Return the newest version of a set, or the one that is asked for; None where there is none. Raises UserError
+    """Return the newest version of a set, or the requested one; None where there is none. Raises UserError
     where its manifest is damaged."""
     bucket = BucketObjects(asked.folder)
     names = [] if asked.version is not None else bucket.list_level()
@@ -110,7 +110,7 @@ def _place_files(remote: RemoteVersion, folder: Path, files: list[PublishedFile]
 
 
 def run_all(files: Sequence[PublishedFile], work: Callable[[PublishedFile], Any]) -> Iterator[UserError]:
-    """Run the work for all files, several at once, and yields the errors in the order of the files."""
+    """Run the work for all files, several at once, and yield the errors in the order of the files."""
 
     def attempt(file: PublishedFile) -> UserError | None:
         try:
@@ -141,7 +141,7 @@ def _place(remote: RemoteVersion, folder: Path, file: PublishedFile, advance: Ca
 
 
 def _put_in_place(place: Path, make: Callable[[Path], object]) -> None:
-    """Replace a file of a copy in one step. What a killed process leaves lies elsewhere: `verify` would name it."""
+    """Replace a file of a copy in one step. A killed process leaves its files elsewhere: `verify` would report them."""
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary = cache_folder() / "objects" / f".{secrets.token_hex(8)}"
     temporary.parent.mkdir(parents=True, exist_ok=True)
@@ -166,7 +166,7 @@ def download_object(remote: RemoteVersion, file: PublishedFile) -> None:
 
 
 def _place_logs(remote: RemoteVersion, folder: Path) -> None:
-    """Put the decision logs that were published with the version beside it: they say what its decisions are."""
+    """Put the decision logs that were published with the version next to it: they explain its decisions."""
     digest = hashlib.sha256(remote.raw).hexdigest()
     for name in set(LOG_NAMES) & set(remote.manifest.get("decision_logs", {})):
         if stored := remote.bucket.read_one(remote.url.log_name(digest, name), MAX_DOCUMENT_BYTES):

@@ -156,7 +156,7 @@ def _check_conditions(bucket: BucketObjects, target: SetUrl, path: Path, files: 
 
 
 def _check_same_content(stored: bytes, manifest: Manifest, target: SetUrl) -> None:
-    """Raise UserError where the stored manifest is that of other content."""
+    """Raise UserError where the stored manifest belongs to other content."""
     known = parse_manifest(stored, Path(f"{target}/manifest.json"))["content_digest"]
     if known != manifest["content_digest"]:
         reason = f"already exists with another content digest ({known[:12]}…, not {manifest['content_digest'][:12]}…)"
@@ -166,7 +166,7 @@ def _check_same_content(stored: bytes, manifest: Manifest, target: SetUrl) -> No
 
 def check_objects(url: str) -> tuple[Path | None, list[str]]:
     """Return the cache's folder of the version at a URL, and a line per object that is missing or differs from the
-    manifest; with any, there is no folder. Raises UserError where there is no version or its manifest is damaged."""
+    manifest; with any, the folder is None. Raises UserError for no version or a damaged manifest."""
     remote = find_remote_version(url)
     files = list_published_files(remote.manifest)
     problems = _check_all(remote, files)

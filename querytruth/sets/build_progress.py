@@ -1,4 +1,4 @@
-"""How far a build is, in `<set>/.progress.json` while it runs: for whoever looks at the folder from another process."""
+"""The progress of a running build, in `<set>/.progress.json`: for other processes that look at the folder."""
 
 import json
 import time

@@ -1,8 +1,8 @@
-"""Where decisions agree: shared by equivalent queries, compared between reviewers, and disputed in audits.
+"""Agreement of decisions: shared by equivalent queries, compared between reviewers, and disputed in audits.
 
-A decision on a judgment holds for all queries that ask the same. A query with a decision of its own on an image keeps
-that one. Where such decisions differ, each holds for its own query only, and the difference is a conflict for people to
-resolve. Reviewers have Cohen's kappa of each two; answers of an audit on which people differ change no set.
+A decision on a judgment holds for all queries with the same meaning. A query with its own decision on an image keeps
+it. Where such decisions differ, each holds for its own query only, and the difference is a conflict for people to
+resolve. Agreement of two reviewers is Cohen's kappa; audit answers on which people differ change no set.
 """
 
 from collections import Counter
@@ -165,13 +165,13 @@ def _by_group(
 
 
 def _for_equivalent(decision: QueryDecision, query_id: str) -> QueryDecision:
-    """Return the decision as one on an equivalent query, with its origin as the note, which becomes evidence."""
+    """Return the decision for an equivalent query, with its origin as the note, which becomes evidence."""
     return replace(decision, query_id=query_id, note=f"{decision.evidence} (asked as “{decision.text}”)")
 
 
 @dataclass(frozen=True, slots=True)
 class AuditDisputes:
-    """`left_out`: ids of answers that must not change a set, since people differ or the majority says otherwise;
+    """`left_out`: ids of answers that must not change a set, since people differ or the majority disagrees;
     `unsettled`: the last answer on each pair that waits for a third person and that nobody judged elsewhere."""
 
     left_out: frozenset[str]
@@ -236,5 +236,5 @@ def grade_of(line: QueryDecision | UndeterminedPair) -> int | None:
 
 
 def count_majority(grades: Iterable[int | None]) -> int:
-    """Return how many more people say yes than no."""
+    """Return the number of people who say yes minus the number who say no."""
     return sum(1 if grade > 0 else -1 for grade in grades if grade is not None)

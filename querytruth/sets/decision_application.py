@@ -1,8 +1,8 @@
-"""Applies people's decisions to the tables of a set; an edited text loses the truth of the old one.
+"""Applies people's decisions to the tables of a set; an edited text loses the judgments of the old one.
 
-A caption's own image, and images that it was found to fit, were judged by its words. Under other words they are
-candidate judgments, which wait for a person. Judgments of people and of rules on labels do not rest on the text and
-stay; so do all where the edit changes case, blanks or punctuation alone.
+A caption's own image, and images that it was found to fit, were judged by its text. With another text they become
+candidate judgments, which wait for a person. Judgments of people and of rules on labels do not depend on the text and
+stay; all judgments stay where the edit changes only case, spaces or punctuation.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -29,7 +29,7 @@ _SOURCE_SCORE, _OTHER_SCORE = 1.0, 0.5  # the order in which people see them
 
 def retire_text_judgments(tables: Tables, new_texts: Mapping[str, str]) -> Tables:
     """Return the tables with the judgments by the old texts as candidates; `new_texts` are those of edited queries, by
-    id. The texts themselves are left as they are."""
+    id. The texts themselves do not change."""
     queries = tables.queries[tables.queries["labels"].isna() & tables.queries["query_id"].isin(list(new_texts))]
     old = dict(zip(queries["query_id"], queries["text"], strict=True))
     changed = [query for query, text in old.items() if is_other_text(text, new_texts[query])]
@@ -63,7 +63,7 @@ def describe_retired(text: str) -> str:
 
 
 def find_reworded(decisions_by_target: Mapping[tuple[str, str | None], Sequence[QueryDecision]]) -> dict[str, str]:
-    """Return by query its text after edits of which one asks the truth anew. A person who keeps the query afterwards
+    """Return the text of each query after edits that need new judgments. A person who keeps the query afterwards
     keeps the new text, not the judgments of the old one."""
     edited = {
         query: decisions[-1]
@@ -74,8 +74,8 @@ def find_reworded(decisions_by_target: Mapping[tuple[str, str | None], Sequence[
 
 
 def list_edited_waiting(tables: Tables) -> list[str]:
-    """Return the queries, sorted, whose text was edited, that have no relevant image, and of which an image of the old
-    text waits for a person."""
+    """Return the sorted edited queries without a relevant image that have an image of the old text waiting for a
+    person."""
     candidates = open_candidate_judgments(tables)
     edited = set(candidates.loc[candidates["evidence"].str.startswith(_EVIDENCE), "query_id"])
     if not edited:

@@ -136,7 +136,7 @@ class DecisionLog(Generic[DecisionT]):
         return decisions, end
 
     def append(self, decisions: Sequence[DecisionT]) -> None:
-        """Add decisions, all or none, and returns when they are on disk. Raises UserError."""
+        """Add decisions, all or none, and return when they are on disk. Raises UserError."""
         stage = f"save {self._noun}"
         refuse_fetched_copy(self._path, stage)
         try:
@@ -165,7 +165,7 @@ def _parse_line(line: bytes, log_name: str) -> Decision:
 
 def verify_logs(folder: Path) -> Iterator[str]:
     """Yield a line per problem of the logs of the set at `folder`: where the chain of a log is broken, and each line
-    that is no decision, at which every other command would stop."""
+    that is not a decision; every other command stops at such a line."""
     for name in (DECISION_LOG_NAME, CAPTION_LOG_NAME):
         try:
             lines, _ = read_lines(contained_path(folder, name, "verify"))
@@ -204,8 +204,8 @@ def read_decisions(folder: Path, kind: type[DecisionT]) -> list[DecisionT]:
 def load_decisions(
     folder: Path, kind: type[DecisionT], left_out: Collection[str] = frozenset()
 ) -> dict[Any, DecisionT]:
-    """By target the effective decisions of a kind in the log of the set at `folder`, without those of the ids
-    `left_out`; within `pinned_decisions` those that it names. Raises UserError for a damaged line."""
+    """Return the effective decisions of a kind by target, from the log of the set at `folder`, without those of the ids
+    `left_out`; `pinned_decisions` restricts them to its ids. Raises UserError for a damaged line."""
     pinned_ids, log = _pinned_ids.get(), read_decisions(folder, kind)
     if pinned_ids is None:
         return latest_by_target(entry for entry in log if entry.decision_id not in left_out)
@@ -247,8 +247,8 @@ def make_log_records(folder: Path) -> dict[str, LogRecord]:
 
 
 def find_lost_decisions(version: Path) -> list[LogLoss]:
-    """Return what the logs lost since the version was published. A set from elsewhere may come without its logs, and
-    get new ones here: that is no loss. Raises UserError for a log that cannot be read."""
+    """Return the losses of the logs since the version was published. A set from elsewhere may come without its logs,
+    and get new ones here: that is not a loss. Raises UserError for a log that cannot be read."""
     manifest = read_manifest(version)
     losses = []
     for name in LOG_NAMES:
@@ -270,8 +270,8 @@ def _is_same_log(lines: list[str], record: Mapping[str, Any] | None, in_effect: 
 
 
 def verify_decision_logs(version: Path) -> Iterator[str]:
-    """Yield a line per problem beside the version: where the chain of a log is broken, what it lost since the version
-    was published, and later versions that are gone."""
+    """Yield a line per problem of the logs and later versions: where the chain of a log is broken, lines lost since the
+    version was published, and later versions that are missing."""
     yield from verify_logs(version.parent)
     yield from describe_lost_versions(version.parent)
     with suppress(UserError):  # a damaged manifest or log, which is named already

@@ -58,8 +58,8 @@ class DecisionOutcome:
 
     @property
     def in_effect(self) -> list[str]:
-        """The sorted ids of all that fit, superseded ones too: a later decision may refer to a text that one of them
-        gave."""
+        """The sorted ids of all decisions that fit, including superseded ones: a later decision may refer to a text
+        that one of them set."""
         return sorted({decision.decision_id for decision in (*self.applied, *self.earlier, *self.superseded)})
 
     def as_record(self) -> Decisions:
@@ -107,7 +107,7 @@ def advise_fix(stage: str, kind: str, bucket: str, reason: str) -> str:
 
 
 def _generic_stage(stage: str) -> str:
-    """mixes_of_2, mixes_of_3 … are one stage here, so are topics_rows and objects_rows, and all families."""
+    """Return one name for mixes_of_2, mixes_of_3 …, one for topics_rows and objects_rows, and one for all families."""
     if stage.startswith("family_"):
         return "family"
     return stage.rstrip("0123456789").rstrip("_").removeprefix("topics_").removeprefix("objects_")

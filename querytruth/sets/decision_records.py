@@ -36,7 +36,7 @@ class _Record:
 
     @property
     def decision_id(self) -> str:
-        """Digest of the line: the same line twice is one decision."""
+        """The digest of the line: the same line twice is one decision."""
         with suppress(AttributeError):
             return self._id  # computed once: who applies a log asks for each a dozen times
         object.__setattr__(self, "_id", "d_" + hashlib.sha256(self.as_json().encode()).hexdigest()[:20])
@@ -94,7 +94,7 @@ class QueryDecision(_Record):
 
     @property
     def evidence(self) -> str:
-        """Return the note, or what was decided by whom: a version, which others get, never has a reviewer's address."""
+        """Return the note, or the decision and the reviewer: a published version never has a reviewer's address."""
         is_named = self.reviewer and "@" not in self.reviewer
         return self.note or f"{self.decision} by {self.reviewer if is_named else 'a person'}"
 
@@ -338,7 +338,7 @@ def latest_by_target(log: Iterable[DecisionT]) -> dict[Any, DecisionT]:
 
 
 def remove_last(decisions: list[DecisionT], decision_id: str | None) -> bool:
-    """Remove the last decision with this id. Returns False where there is none."""
+    """Remove the last decision with this id. Return False where there is none."""
     for place in range(len(decisions) - 1, -1, -1) if decision_id is not None else ():
         if decisions[place].decision_id == decision_id:
             del decisions[place]

@@ -1,8 +1,8 @@
-"""Images and texts as vectors: encoded once, kept beside the set or in a bucket, compared by cosine.
+"""Images and texts as vectors: encoded once, kept next to the set or in a bucket, compared by cosine.
 
 Images are decoded in worker processes, a few in memory at a time. The median of random pairs is 0.06 for one model and
-0.84 for another, so a cut on a cosine belongs to its embedder. A cut that is stated for another model is derived from
-the set's own random pairs; one that lies among them is refused.
+0.84 for another, so a cut on a cosine belongs to its embedder. A cut defined for another model is derived from the
+set's own random pairs; one within their range is rejected.
 """
 
 import hashlib
@@ -71,8 +71,8 @@ def measure_cosine_background(vectors: Vectors) -> CosineBackground | None:
 
 
 def measure_image_background(vectors: Vectors) -> CosineBackground | None:
-    """Return the background of unit vectors (n, d) of the images of a set, of which many may be alike; None for fewer
-    than MIN_IMAGES."""
+    """Return the background of unit vectors (n, d) of the images of a set, which may contain many duplicates; None for
+    fewer than MIN_IMAGES."""
     return None if len(vectors) < MIN_IMAGES else _measure(vectors, MAX_SHARE_OF_IMAGES_ABOVE)
 
 
@@ -89,8 +89,7 @@ def _measure(vectors: Vectors, share: float) -> CosineBackground:
 
 
 def check_cosine_cut(stage: str, key: str, cut: float, background: CosineBackground | None, model: str) -> None:
-    """Raise UserError where a cut lies among the cosines of random pairs: nearly all would count as the
-    same."""
+    """Raise UserError for a cut in the range of random pairs: nearly all images would count as the same."""
     if background is None or cut > background.high:
         return
     reason = (
@@ -166,8 +165,8 @@ class ImageToEmbed(NamedTuple):
 def find_similar_pairs(
     frame: pd.DataFrame, locations: Sequence[Any], name: str, cosine: float | None, folder: Path
 ) -> tuple[RowIndices, Provenance]:
-    """The rows (n, 2) of the images with at least that cosine, and the model and its cut. `cosine` None: 0.95, or the
-    embedder's own where that lies over the background of the images. Raises UserError for a cut among random pairs."""
+    """Return the rows (n, 2) of the images with at least that cosine, and the model and its cut. `cosine` None: 0.95,
+    or the embedder's own where it exceeds the background of the images. Raises UserError for too low a cut."""
     # The same file under two names is one image, whose vector is asked for once.
     rows = np.flatnonzero(~frame["image_id"].duplicated().to_numpy())
     embedder = load_image_text_embedder(name)

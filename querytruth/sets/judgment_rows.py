@@ -76,8 +76,8 @@ class JudgmentAdditions:
 
     @cached_property
     def _ids_by_name(self) -> list[dict[str, dict[str, str]]]:
-        """The images by whole name and by the last part of it, as id and name. A near-duplicate that is not in the
-        gallery stands for its representative."""
+        """The images by full name and by its last part, as id and name. A near-duplicate outside the gallery is
+        replaced by its representative."""
         images, duplicates = self._tables.images, self._tables.duplicates
         of_group = duplicates[duplicates["is_representative"].astype(bool)]
         representatives = dict(zip(of_group["duplicate_group"], of_group["image_id"], strict=True))
@@ -102,7 +102,7 @@ def _normalize(name: str) -> str:
 def sample_rows(qrels: pd.DataFrame, sample: int) -> RowIndices:
     """Return the positions of a sample in which every query has one judgment before any query has two.
 
-    Queries are ordered by their hashes, and so are the images of one query. A judgment's place does not depend on
+    Queries are ordered by their hashes, and so are the images of one query. A judgment's position does not depend on
     other queries' judgments: the sample is stable when these change.
     """
     if len(qrels) <= sample:

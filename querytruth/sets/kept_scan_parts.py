@@ -1,4 +1,4 @@
-"""Parts of a scan in a bucket: scanned on workers that share nothing but that, and read by the build.
+"""Parts of a scan in a bucket: scanned on workers that share only the bucket, and read by the build.
 
     FOLDER/<number>-of-<parts>/<sha256>.parquet
 
@@ -83,7 +83,7 @@ def check_is_here(location: str) -> None:
 def _fetch_earlier(
     objects: KeptObjects, earlier: Sequence[KeptObject], job: scan_parts.ScanPartJob
 ) -> KeptObject | None:
-    """Put the earlier part beside the job's own, and returns it where it is that of the same name; otherwise those of
+    """Put the earlier part next to the job's own, and return it where it has the same name; otherwise those of
     other names that share its items."""
     for one in earlier:
         path = job.folder / f"{one.label}.{_KIND}"
@@ -95,7 +95,7 @@ def _fetch_earlier(
 def store_local_parts(
     objects: KeptObjects, jobs: Sequence[scan_parts.ScanPartJob], stored: Sequence[KeptObject]
 ) -> list[KeptObject]:
-    """Store the parts that an earlier build left on this machine and the bucket has none of, and returns them."""
+    """Store the parts that an earlier build left on this machine and that the bucket lacks, and return them."""
     known = {one.label for one in stored}
     new = [job for job in jobs if job.path.stem not in known and read_checked(job.path, ["item"]) is not None]
     return list(map_at_once(lambda job: objects.store(job.path, _KIND, job.path.stem), new))

@@ -1,12 +1,12 @@
-"""What builds keep in a bucket, rendered images above all: objects that are named by the digest of their bytes.
+"""Files that builds keep in a bucket, mainly rendered images: objects named by the digest of their bytes.
 
-Two builds never write different bytes to one key. Nothing is renamed or replaced, and a killed upload leaves nothing to
-see. An object with other bytes than its name states counts as none: its content is computed again.
+Two builds never write different bytes to one key. Nothing is renamed or replaced, and a killed upload leaves no visible
+object. An object whose bytes do not match its name is ignored: its content is computed again.
 
     FOLDER/<sha256 of the pack>.pack            the rendered images of a part, one after another
     FOLDER/<sha256 of the pack>/<sha256>.list   a line `<path in the set> <sha256> <bytes>` per image; stored last
 
-Reading or writing a thousand images takes two requests. A pack without a list is that of a worker that was killed.
+Reading or writing a thousand images takes two requests. A pack without a list comes from a killed worker.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class KeptObjects(BucketObjects):
         return stored.data if stored and hashlib.sha256(stored.data).hexdigest() == kept.sha256 else None
 
     def fetch(self, kept: KeptObject, path: Path, max_bytes: int, is_sound: Callable[[Path], bool]) -> bool:
-        """Put an object's bytes into a file, in one step, and creates its folder; False where the object is gone, is
-        too large, has other bytes, or is not sound: then there is no file. Raises UserError and OSError."""
+        """Put an object's bytes into a file, in one step, and create its folder; return False and leave no file where
+        the object is missing, too large, damaged or has other bytes. Raises UserError and OSError."""
         try:
             is_whole = self.fetch_file(kept.name, path, kept.sha256, max_bytes)[1]
         except ObjectTooLargeError:
@@ -95,7 +95,7 @@ class KeptObjects(BucketObjects):
 
 
 class PackedImage(NamedTuple):
-    """An image in a pack: its path in the set, its digest, and where its bytes lie."""
+    """An image in a pack: its path in the set, its digest, and the position of its bytes."""
 
     path: str
     sha256: str
@@ -166,8 +166,8 @@ def choose_packs(packs: Iterable[ImagePack], paths: Iterable[str]) -> list[Image
 def unpack_images(
     objects: KeptObjects, pack: ImagePack, folder: Path, size: int, mode: str
 ) -> Iterator[tuple[str, str]]:
-    """Write the images of a pack below a folder, and yields path and digest of each; not those whose bytes are damaged
-    or no rendering of this size and mode. What lies between them is read, too. Raises UserError and OSError."""
+    """Write the images of a pack into a folder, and yield path and digest of each; not those whose bytes are damaged
+    or not a rendering of this size and mode. Bytes between them are read, too. Raises UserError and OSError."""
     first = pack.images[0].start
     with tempfile.TemporaryFile(prefix="querytruth-") as file:
 

@@ -1,4 +1,4 @@
-"""Which queries of a set are leaked to another collection, as <set>/overlap/v<N> has it."""
+"""The queries of a set that are leaked to another collection, from <set>/overlap/v<N>."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _HALF = 0.5  # of the relevant images: from there on what a system knows decides
 def classify_queries(
     queries: pd.DataFrame, qrels: pd.DataFrame, image_ids: set[str], query_ids: set[str], unseen: set[str]
 ) -> pd.DataFrame:
-    """Return query_id, overlap, images_shared (a share of the relevant ones) and by_text, in the queries' order.
-    `image_ids` and `query_ids` are those that have a pair; `unseen`: images that could have one that nothing finds.
+    """Return query_id, overlap, images_shared (a share of the relevant ones) and by_text, in the order of the queries.
+    `image_ids` and `query_ids` are those in a pair; `unseen`: images whose pairs cannot be found.
 
     A query is `leaked` by its text or by half of its relevant images, `partly_leaked` by fewer, `unknown` where none is
     found and half of them are unseen, else `clean`."""

@@ -57,7 +57,7 @@ def rejection_rows(
     items: Sequence[str], bucket: str | Sequence[str] | AnyArray, reason: str | Sequence[str] | AnyArray, **columns: Any
 ) -> pd.DataFrame:
     """Return the ledger's rows of items that a stage did not accept. `bucket`, `reason` and the further `columns`
-    (fields of `Rejection`) are one value for all items or one for each."""
+    (fields of `Rejection`) are one value for all items or one per item."""
     given = {"bucket": bucket, "reason": reason, **columns}
     once = {name: pd.Categorical([value]).repeat(len(items)) for name, value in given.items() if isinstance(value, str)}
     return pd.DataFrame({"item": items, **given, **once}, copy=False)
@@ -69,8 +69,8 @@ def rejection_table(rejections: Iterable[Rejection]) -> pd.DataFrame:
 
 
 def _join_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the rows of a stage, sorted by item and reason. A column without a value is left out: of ten million
-    images that were not selected the ledger says nothing but that."""
+    """Return the rows of a stage, sorted by item and reason. A column without a value is left out: for ten million
+    images that were not selected, the ledger stores nothing else."""
     if not frames:
         return pd.DataFrame(
             {"item": pd.array([], "str"), **{name: pd.Categorical([]) for name in ("bucket", "reason")}}
@@ -83,7 +83,7 @@ def _join_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _join_columns(frames: Sequence[pd.DataFrame]) -> dict[str, Any]:
-    """Return the columns of the ledger that a frame has, all frames one below the other: codes as categories, numbers
+    """Return the columns of the ledger that a frame has, all frames concatenated: codes as categories, numbers
     as floats, and texts in Arrow, which are not copied."""
     columns: dict[str, Any] = {}
     for name, of_type in zip(LEDGER_SCHEMA.names, LEDGER_SCHEMA.types, strict=True):

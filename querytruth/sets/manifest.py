@@ -1,5 +1,5 @@
-"""A version's manifest: the types of its keys, by which it is written and read, and its checks, as it may be a
-stranger's. It stays the plain data of manifest.json: a version may have further keys, and keeps them."""
+"""The manifest of a version: the types of its keys, used to write and read it, and its checks, as the manifest may be
+untrusted. It remains the plain data of manifest.json: a version may have further keys, and keeps them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class FunnelStage(TypedDict):
 
 
 class StaleDecision(TypedDict):
-    """A decision that no longer fits, what it is about, and why."""
+    """A decision that no longer fits, its target, and the reason."""
 
     decision: str
     why: str
@@ -144,7 +144,7 @@ class Parent(TypedDict):
 
 
 class Envelope(TypedDict):
-    """What no digest covers, besides the versions of the code and its libraries."""
+    """The keys that no digest covers, besides the versions of the code and its libraries."""
 
     created: NotRequired[str]
     definition: NotRequired[dict[str, Any] | None]
@@ -161,7 +161,7 @@ class Configuration(TypedDict):
 
 
 class ProvenanceLists(TypedDict):
-    """What a build depends on."""
+    """The inputs of a build."""
 
     inputs: list[Input]
     models: list[Model]
@@ -170,7 +170,7 @@ class ProvenanceLists(TypedDict):
 
 
 class BuildRecord(ProvenanceLists):
-    """What a build states of its set."""
+    """The statements of a build about its set."""
 
     name: Name
     kind: Name
@@ -299,7 +299,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def read_manifest_bytes(path: Path) -> bytes:
-    """Return the bytes of a version's manifest. Raises UserError where it is no regular file, or is too large."""
+    """Return the bytes of a version's manifest. Raises UserError where it is not a regular file, or is too large."""
     file = contained_file(path, "manifest.json", _STAGE)
     try:
         return read_regular(file, MAX_MANIFEST_BYTES)
@@ -325,7 +325,7 @@ def parse_manifest(data: bytes, file: Path) -> Manifest:
 
 
 def is_undamaged_manifest(data: bytes) -> bool:
-    """Return whether the digest in the bytes of a manifest is that of all its other keys."""
+    """Return whether the digest in the bytes of a manifest matches all its other keys."""
     manifest = json.loads(data)
     return bool(manifest["manifest_digest"] == manifest_digest(manifest))
 

@@ -13,7 +13,7 @@ _VersionName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}/v[0-9]{1
 
 
 class Render(TypedDict):
-    """How the images are rendered; no size where the publisher does not state it."""
+    """The rendering of the images; without size where the publisher does not state it."""
 
     size: NotRequired[Annotated[int, Meta(ge=1, le=100_000)] | None]
     mode: NotRequired[str | None]
@@ -28,7 +28,7 @@ class AmbiguityShare(TypedDict):
 
 
 class Reliability(TypedDict):
-    """How well a judge's probabilities agree with people's answers: the area under the ROC curve, the expected
+    """The reliability of a judge's probabilities against people's answers: the area under the ROC curve, the expected
     calibration error, and the curve itself by tenths of the pairs."""
 
     answers: Count
@@ -38,8 +38,8 @@ class Reliability(TypedDict):
 
 
 class JudgeFigures(TypedDict):
-    """What a judge decided of a set's pairs: asked, merged into the truth, waiting for people; `reliability` None where
-    people answered too few to believe it."""
+    """The decisions of a judge on a set's pairs: asked, merged into the truth, waiting for people; `reliability` is
+    None where people gave too few answers."""
 
     name: str
     asked: Count
@@ -118,7 +118,7 @@ class FetchedHost(TypedDict):
 
 
 class Fetched(TypedDict):
-    """Where and when the images of a generated set were fetched."""
+    """The hosts and times of the downloaded images of a generated set."""
 
     hosts: Count
     first: str | None
@@ -213,7 +213,7 @@ class Score(TypedDict):
 
 
 class KnownMetadata(TypedDict):
-    """Images by what their files say."""
+    """Counts of images by the facts in their files."""
 
     place_and_time: Count
     place_only: Count
@@ -261,18 +261,18 @@ class DrawnLog(TypedDict):
 
 
 class FurtherJudgments(TypedDict):
-    """What more judgments would give."""
+    """The effect of further judgments."""
 
     judgments: Count
     recall_at_least: Number
 
 
 class Certificate(TypedDict):
-    """What people's answers to an audit certify of a version, with this confidence, all together: at least so much of
-    the pool's relevant pairs is in the truth, at most so much of the truth is wrong, at most so many relevant pairs a
-    query lie outside the pool (none: not known), so that at least `recall_of_all_at_least` of all is in.
-    `judged_again`: pairs that show how often people err, which the bounds carry; 0: the answers are taken as right. It
-    holds for the version with this content digest."""
+    """The certificate of a version from people's answers to an audit, with this confidence for all statements together:
+    the minimum share of the pool's relevant pairs in the truth, the maximum wrong share of the truth, the maximum
+    number of relevant pairs per query outside the pool (None: unknown), and hence the minimum share of all relevant
+    pairs, `recall_of_all_at_least`. `judged_again`: pairs that measure how often people err, included in the bounds;
+    0: the answers are assumed correct. It holds for the version with this content digest."""
 
     audit: str
     audit_id: str
@@ -315,8 +315,8 @@ def describe_certificate(certificate: Mapping[str, Any], language: str = "en") -
 
 CERTIFICATE_TEXTS = {
     "en": {
-        "sure": "With {confidence:.0%} confidence: ",
-        "if_right": "With {confidence:.0%} confidence, if the answers are correct: ",
+        "sure": "{confidence:.0%} confidence: ",
+        "if_right": "{confidence:.0%} confidence, if the answers are correct: ",
         "recall": "at least {recall_at_least:.1%} of the relevant pairs of the pool are in the set",
         "wrong": "; at most {wrong_at_most:.1%} of its relevant pairs are wrong",
         "outside": "; outside the pool at most {outside_per_query_at_most:.3g} relevant pairs per query, so at least "

@@ -1,11 +1,11 @@
-"""What lies in the folder of a set: its versions, the files of one, what it may name outside, and leftovers.
+"""The folder of a set: its versions, the files of one, references to files outside, and leftovers.
 
-A number is never used twice: results, exports and people know a version by it. A lost version is one that something
-names and that is after the newest that is there; that somebody removed an older one changes nothing.
+A number is never used twice: results, exports and people refer to a version by it. A lost version is one that something
+refers to and that is newer than the newest existing one; removing an older one has no effect.
 
-Outside its own folder a set may name nothing, unless this user published it here or gives the folder. A record per
-published version is stored in the user's state folder, named by the digest of its manifest file, outside every set, so
-that no set from elsewhere can claim to be the user's own.
+A set may not refer to files outside its own folder, unless this user published it here or gives the folder. A record
+per published version is stored in the user's state folder, named by the digest of its manifest file, outside every set,
+so that no set from elsewhere can claim to be the user's own.
 
 Leftovers of interrupted runs are unfinished writes, and versions of killed builds that were never put in place.
 """
@@ -58,7 +58,7 @@ def describe_notice(version: Path, content_digest: str) -> list[str]:
 
 
 def newest_version(folder: Path) -> int | None:
-    """Return the highest number of a complete version in a set's folder; None where there is none."""
+    """Return the highest number of a complete version in a set's folder; None without one."""
     if not folder.is_dir():
         return None
     complete = [path.parent.name for path in folder.glob("*/manifest.json") if path.is_file()]
@@ -93,8 +93,8 @@ def describe_lost_versions(folder: Path) -> Iterator[str]:
 
 
 def check_no_version_is_lost(folder: Path, stage: str, *, accept_loss: bool | None) -> list[str]:
-    """Return a line per lost version. Raises UserError where there is one, unless it is accepted; None: it cannot
-    be."""
+    """Return a line per lost version. Raises UserError where there is one, unless the loss is accepted; None: it cannot
+    be accepted."""
     losses = list(describe_lost_versions(folder))
     if losses and not accept_loss:
         next_step = "restore its folder from a backup"
@@ -195,8 +195,8 @@ def _is_below(path: str, root: str) -> bool:
 
 
 def find_leftovers(folder: Path, older_than: float) -> list[Path]:
-    """Return the leftovers that were last changed before `older_than` (seconds since 1970), sorted. Nothing in a
-    version and no decision, reply or rendered image is one."""
+    """Return the leftovers that were last changed before `older_than` (seconds since 1970), sorted. Files of versions,
+    decisions, replies and rendered images are never included."""
     files = [path for path in _walk(folder) if path.lstat().st_mtime < older_than]
     inside = {path: path.relative_to(folder).parts for path in files}
     found = {

@@ -1,20 +1,20 @@
-"""What texts of queries say of themselves: which ask the same, which only look the same, which are damaged.
+"""Properties of query texts: which have the same meaning, which only look the same, which are damaged.
 
 Equivalent queries have one ground truth: queries for the same labels (in every language and style; those of a family
 only with the same kind and order), captions of one image in one style, and queries for one object of a topic.
 
-The same text has canonically equivalent spellings (NFC, characters of no width, other or repeated blanks). Alike are
-compatible forms (full width, Ⅳ), and the Cyrillic and Greek letters that Unicode's confusables.txt (UTS 39) gives for
-Latin ones.
+The same text has canonically equivalent spellings (NFC, zero-width characters, other or repeated spaces). Lookalikes
+are compatible forms (full width, Ⅳ), and the Cyrillic and Greek letters that Unicode's confusables.txt (UTS 39) gives
+for Latin ones.
 
 Damaged are part-of-speech tags, markup, placeholders, empty values (a published collection of Chinese captions had tags
 in its words for a long time: LAION-AI/CLIP_benchmark, pull request 101, comments of September 2023), and texts that
-were read in another encoding than they were written in. A list of broken sequences knows the accidents that it was made
-of. Here a text is written back in each encoding that it may have been read in by mistake, and read in each that it may
-have been written in. Bytes of Chinese text seldom are valid UTF-8 by chance, and the reverse; where both readings are
-possible, the one with more common characters holds (the 3,755 of level 1 of GB 2312, and the 5,401 of level 1 of Big5,
-are the common ones). Marks of a lost character (U+FFFD) leave traces in every further reading: 锟斤拷 is what GBK reads
-in the UTF-8 of two of them, and 烫 and 屯 what it reads in memory that nobody wrote to.
+were read in another encoding than they were written in. A list of broken sequences covers only the accidents that it
+was made from. Here a text is encoded in each encoding that it may have been read in by mistake, and decoded in each
+that it may have been written in. Bytes of Chinese text seldom are valid UTF-8 by chance, and the reverse; where both
+readings are possible, the one with more common characters is used (the 3,755 of level 1 of GB 2312, and the 5,401 of
+level 1 of Big5, are the common ones). Marks of a lost character (U+FFFD) leave traces in every further reading: 锟斤拷
+is the GBK reading of the UTF-8 of two of them, and 烫 and 屯 are the GBK reading of uninitialized memory.
 """
 
 import re
@@ -82,8 +82,8 @@ def group_equivalent_queries(queries: pd.DataFrame) -> dict[str, tuple[str, ...]
 
 
 def list_meanings(queries: pd.DataFrame) -> list[Meaning]:
-    """Return per query what it asks for, equal for equivalent queries: a kind (`labels`, `family`, `caption`,
-    `object`, or `query` for one without equivalents) and what is asked for."""
+    """Return the meaning of each query, equal for equivalent queries: a kind (`labels`, `family`, `caption`,
+    `object`, or `query` for one without equivalents) and its content."""
     return list(_iterate_meanings(queries))
 
 
@@ -105,7 +105,7 @@ def _iterate_meanings(queries: pd.DataFrame) -> Iterator[Meaning]:
 
 
 def is_broken(text: str) -> bool:
-    """Return whether a text was read in a wrong encoding, or holds escapes in place of characters."""
+    """Return whether a text was read in a wrong encoding, or contains escapes instead of characters."""
     if text.isascii():
         return bool(_ESCAPED.search(text))
     if _ESCAPED.search(text) or any(map(_is_never_text, text)):
@@ -163,8 +163,8 @@ def _is_chinese_in(text: str, encoding: str) -> bool:
 
 
 def _has_natural_words(text: str) -> bool:
-    """Return whether most words with letters beyond ASCII are of letters alone, in lower case, capitals, or with one
-    capital: bytes of Chinese give signs and capitals in the middle of words."""
+    """Return whether most words with letters beyond ASCII consist of letters only, in lower case, capitals, or with one
+    capital: bytes of Chinese text produce signs, and capitals in the middle of words."""
     words = [word for word in _SPLIT.split(text) if word and not word.isascii()]
     natural = [word for word in words if word.isalpha() and (word.islower() or word.istitle() or word.isupper())]
     return bool(words) and 2 * len(natural) >= len(words)
@@ -230,7 +230,7 @@ def find_text_residue(text: str) -> str | None:
 
 
 def is_empty_value(text: str) -> bool:
-    """Return whether a text says nothing: no letter or digit, or what a language or tool writes for no value."""
+    """Return whether a text is empty: no letter or digit, or what a language or tool writes for a missing value."""
     plain = _NOT_A_LETTER.sub("", unicodedata.normalize("NFKC", text)).casefold()
     return not plain or plain in _EMPTY_WORDS or bool(_SPREADSHEET_ERROR.fullmatch(text))
 
@@ -242,7 +242,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def is_total(text: str) -> bool:
-    """Return whether a text is what services and spreadsheets write beside the sum of all rows."""
+    """Return whether a text is a total row of a service or spreadsheet."""
     return _NOT_A_LETTER.sub("", text.casefold()) in _TOTALS
 
 
@@ -275,7 +275,7 @@ def find_joined_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def find_alike_names(names: Iterable[str]) -> tuple[str, str] | None:
-    """Return the first two names, in order, that look the same and are different texts; None where there are none."""
+    """Return the first two names, in order, that look the same and are different texts; None without any."""
     first: dict[str, str] = {}
     for name in sorted(set(names)):
         shape = _shape(name)

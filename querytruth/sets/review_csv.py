@@ -1,10 +1,10 @@
 """Review tables as CSV for spreadsheets, read back so that no change by the spreadsheet goes unnoticed.
 
-UTF-8 with BOM, CRLF line ends; or the first sheet of an .xlsx. The first row names the columns; the last of them, which
+UTF-8 with BOM, CRLF line ends; or the first sheet of an .xlsx. The first row names the columns; the last column, which
 is empty below, is named by the export. A cell that looks like a formula or begins with an apostrophe gets a leading
 apostrophe, which reading removes. The column "open" links or shows the image of a row where the set has it; reading
-ignores the column. Tables whose first line is the export and whose second the columns, as they were written before, are
-read, too.
+ignores the column. Tables in the earlier form, whose first line is the export and whose second the columns, are read,
+too.
 """
 
 import csv
@@ -55,7 +55,7 @@ def write_review_xlsx(export: ReviewExport, path: Path, thumbnails: Sequence[byt
 
 
 def name_export(export: ReviewExport) -> str:
-    """Return the name of the last column of a table, which says of what export the table is."""
+    """Return the name of the last column of a table, which identifies its export."""
     return f"# querytruth export {export.export_id} {export.set_name} {export.view} {export.sample}"
 
 
@@ -78,7 +78,7 @@ def _link_images(export: ReviewExport, version_folder: Path, path: Path) -> list
 def read_review_csv(path: Path, encoding: str | None = "") -> ReviewExport:
     """Read a review table with any delimiter and line ends; the index of its rows has the numbers that a spreadsheet
     shows. `encoding` applies where the file has no BOM; without one it is None where the user can give it, '' where
-    not; UTF-8 needs neither where the digests of its rows prove it. Raises UserError for a file that is no export."""
+    not; UTF-8 needs neither where the digests of its rows prove it. Raises UserError for other files."""
     data = _bytes_of(path)
     if data.startswith(b"PK\x03\x04"):
         return _parse_sheet(path)
@@ -175,7 +175,7 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
 
 
 def _table(path: Path, records: list[list[str]], first: int, mark: int) -> pd.DataFrame:
-    """Return all cells as text by column name, which the record `first` has; the column at `mark` is empty. Short rows
+    """Return all cells as text by the column names in the record `first`; the column at `mark` is empty. Short rows
     are filled up; columns without a name must be empty."""
     header = [cell.strip() for cell in records[first]] if len(records) > first else []
     header = ["" if place == mark else name for place, name in enumerate(header)]
@@ -203,8 +203,8 @@ def _table(path: Path, records: list[list[str]], first: int, mark: int) -> pd.Da
 
 @dataclass(frozen=True, slots=True)
 class ReviewTableOptions:
-    """How a filled-in CSV is read: what it may lack, and its encoding where the file does not state it. None: the user
-    gave no encoding but could; '': there is no way to give one."""
+    """Options for reading a filled-in CSV: its tolerances, and its encoding where the file does not state it. None: the
+    user gave no encoding but could; '': there is no way to give one."""
 
     allow: ImportTolerances = field(default_factory=ImportTolerances)
     encoding: str | None = ""

@@ -287,7 +287,7 @@ def build_export(view: str, rows: pd.DataFrame, set_name: str, digest: str, samp
 
 
 def digest_row(export_id: str, row: _Row) -> str:
-    """Return the digest of an exported row, by which an import finds cells that changed."""
+    """Return the digest of an exported row, used to find changed cells on import."""
     text = json.dumps([export_id, *row.values()], ensure_ascii=False)
     return "r_" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
@@ -316,7 +316,7 @@ def _short(text: object) -> str:
 
 
 def compute_table_digest(path: Path) -> str:
-    """Return the sha256 of a table's bytes. Raises UserError where there is no such file."""
+    """Return the sha256 of a table's bytes. Raises UserError for a missing file."""
     try:
         return hashlib.sha256(safe_paths.read_regular(path)).hexdigest()
     except FileNotFoundError:

@@ -5,9 +5,9 @@
 <name>/decisions.jsonl  querytruth/sets/decision_log.py
 <name>/.rendered/       images rendered so far; versions hold hard links to them
 
-An image lies in the set or in its source; its file must have its digest before a version or a question carries it on.
+An image is in the set or in its source; its file must have its digest before a version or a question uses it.
 The record of rendered images has a line `<path> <sha256>` per rendering, as it was written; a path may have several.
-What is not in the record is rendered again.
+Images without a record are rendered again.
 """
 
 import json
@@ -48,7 +48,7 @@ _RESTORE = "run verify on the set, then restore the file"
 
 
 def record_digests(folder: Path, digests: Iterable[tuple[str, str]]) -> None:
-    """Add (path, sha256) pairs, all or none, and returns when they are on disk. Raises OSError."""
+    """Add (path, sha256) pairs, all or none, and return when they are on disk. Raises OSError."""
     with open_log(folder / _NAME, wait=True) as handle:
         append_lines(handle, [f"{path} {sha256}" for path, sha256 in digests])
 
@@ -105,7 +105,7 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
 
 
 def _read_ahead(path: Path, digests: dict[str, str]) -> Iterator[tuple[str, pa.Table]]:
-    """Yield each file and its table as they are ready; two workers decode the next ones while the caller looks through
+    """Yield each file and its table in order of completion; two workers decode the next ones while the caller processes
     this one."""
     left, reads = list(digests.items())[::-1], set[Future[tuple[str, pa.Table]]]()
     with ThreadPoolExecutor(max_workers=2) as readers:
@@ -285,8 +285,8 @@ def locate_source_items(images: object, items: Iterable[str]) -> dict[str, str]:
 
 
 def read_intact_digests(folder: Path) -> Mapping[str, Collection[str]] | None:
-    """Return by path the digests that an intact image file may have: in a version as it lists them, below a folder of
-    rendered images as its record has them. None for another folder, which has no list. Raises UserError."""
+    """Return the digests that an intact image file may have, by path: from the list of a version, or from the record of
+    a folder of rendered images. None for another folder, which has no list. Raises UserError."""
     if (folder / "manifest.json").is_file():
         return {path: (sha256,) for path, sha256 in read_image_digests(folder, read_manifest(folder)).items()}
     with translate_read_errors("read images", folder, "fix that, then run the same command"):

@@ -1,4 +1,4 @@
-"""Where a set is: the folder of a version, by name, path or URL.
+"""The location of a set: the folder of a version, by name, path or URL.
 
 Apart from the tables, so that a command that reads a manifest alone starts without the libraries of tables.
 """
@@ -17,9 +17,9 @@ RemoteUse = Literal["refused", "tables", "whole"]
 
 
 def find_set(spec: str, out: Path = DATASETS_FOLDER, *, remote: RemoteUse = "refused") -> Path:
-    """Return the version's folder for `name`, `name/v3` or a path; for a URL in object storage that of a copy, where
-    nothing may be written, with all files or without those of images. Raises UserError where there is none, and for a
-    URL unless `remote` allows it."""
+    """Return the version's folder for `name`, `name/v3` or a path; for a URL in object storage the folder of a
+    read-only copy, with or without image files. Raises UserError where there is none, and for a URL unless `remote`
+    allows it."""
     if (url := join_set_url(spec, str(out))) is not None:
         if remote == "refused":
             raise UserError("find set", SetUrl.parse(url), "is in object storage; this works on disk only", FETCH_FIRST)

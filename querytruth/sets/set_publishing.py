@@ -58,8 +58,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class PublishedVersion:
-    """A set's version, and whether this publish wrote it or found it unchanged; `tables`: of a new one, as they are
-    read from it."""
+    """A set's version, and whether this publish wrote it or found it unchanged; `tables`: the tables of a new version,
+    as read from it."""
 
     path: Path
     version: int
@@ -169,7 +169,7 @@ def _install_logs(source: Path, folder: Path) -> None:
 
 
 def _publish_next(folder: Path, digest: str, write: Callable[[Path, int, Manifest | None], None]) -> PublishedVersion:
-    """Write the next version and puts it in place. No build replaces another's version, even without a lock: a rename
+    """Write the next version and put it in place. No build replaces another's version, even without a lock: a rename
     to a folder that holds files fails. Then this one follows the other."""
     while True:
         newest, lost = newest_version(folder), find_lost_versions(folder)
@@ -257,7 +257,7 @@ def _link_images(staging: Path, source: Path, names: list[str]) -> ListedFile:
 
 
 def _write(staging: Path, name: str, write: Callable[[BinaryIO], object], rows: int | None = None) -> ListedFile:
-    """Write a file to disk, and returns its entry for the manifest."""
+    """Write a file to disk, and return its entry for the manifest."""
     path = staging / name
     with path.open("wb") as file:
         write(file)
@@ -282,7 +282,7 @@ def _lock(folder: Path, log: Callable[[str], None]) -> Iterator[None]:
 
 def check_locks(folder: Path) -> None:
     """Raise UserError where files on the file system of a set's folder cannot be locked. Leaves nothing there; a
-    folder that cannot be written is no concern of this check."""
+    folder that cannot be written is ignored by this check."""
     existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
     try:
         file = tempfile.TemporaryFile(dir=existing)  # noqa: SIM115 - its own errors are not those of the lock

@@ -118,7 +118,7 @@ def sieve_tables(
     tables: Tables, kinds: Collection[str], overridden: Collection[str]
 ) -> tuple[Tables, pd.DataFrame, list[str]]:
     """Return the tables without the queries whose text, topic or labels break the law, the ledger's rows of these, and
-    the ids of those that a person let through. What else the tables say of such a text is left out as well."""
+    the ids of those that a person allowed. Other values derived from such a text are left out as well."""
     import pandas as pd
 
     from querytruth.sets.ledger import rejection_rows
@@ -173,8 +173,7 @@ def hide_addresses(tables: Tables) -> Tables:
 
 
 def refuse_private(tables: Tables, stage: str, item: object) -> None:
-    """Raise UserError for tables, which nothing can change any more, that name folders of this machine or reviewers by
-    their addresses."""
+    """Raise UserError for immutable tables that contain folders of this machine or addresses of reviewers."""
     next_step = "give --no-private (private=False) if readers may know that"
     names = tables.images[["path", "file_name"]].stack().astype("str")
     if number := int(names.str.startswith("/").sum()):

@@ -82,8 +82,8 @@ def compare_versions(before: Tables, after: Tables) -> VersionDifference:
 
 def _judgments(before: Tables, after: Tables) -> tuple[pd.DataFrame, int]:
     """Return the judgments that differ between the queries and images of both versions, side by side; and the number
-    of judgments of queries or images that only one version has. Equal rows, of which there may be millions, are
-    compared as numbers."""
+    of judgments of queries or images that only one version has. Equal rows, possibly millions, are compared as numbers.
+    """
     sides = [before.qrels, after.qrels]
     shared = {
         "query_id": sorted(set(before.queries["query_id"]) & set(after.queries["query_id"])),

@@ -28,9 +28,9 @@ def check(name: str, *rows: dict[str, Any]) -> None:
         ("queries", [QUERY | {"labels": ["cat", None]}], "column labels: contains an empty label"),
         ("queries", [QUERY | {"labels": None, "family": "count/2"}], "a query with a family has no labels"),
         ("queries", [QUERY | {"labels": [], "family": "size/large"}], "a query with a family has no labels"),
-        ("queries", [QUERY | {"style": "wo\u2028rd"}], "column style: holds a control"),
-        ("queries", [QUERY | {"language": "e\nn"}], "column language: holds a control"),
-        ("boxes", [BOX | {"top": float("nan")}], "column top: holds a value that is no number"),
+        ("queries", [QUERY | {"style": "wo\u2028rd"}], "column style: contains a control"),
+        ("queries", [QUERY | {"language": "e\nn"}], "column language: contains a control"),
+        ("boxes", [BOX | {"top": float("nan")}], "column top: contains a value that is not a number"),
     ],
 )
 def test_a_row_that_no_build_writes_is_refused(name: str, rows: list[dict[str, Any]], said: str) -> None:

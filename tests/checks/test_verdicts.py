@@ -88,12 +88,12 @@ def test_floors_are_means_over_the_cases_that_expect_an_image() -> None:
     ]
     found = {one.query: str(one) for one in check_floors({"hit@3": 0.5, "r@3": 0.9, "rr@10": 0.5}, cases)}
     assert found == {
-        "minimum hit@3": "0.667 over 3 cases, minimum 0.5",
-        "minimum r@3": "0.500 over 3 cases, minimum 0.9",
-        "minimum rr@10": "0.750 over 3 cases, minimum 0.5",
+        "floor of hit@3": "0.667 over 3 cases, floor 0.5",
+        "floor of r@3": "0.500 over 3 cases, floor 0.9",
+        "floor of rr@10": "0.750 over 3 cases, floor 0.5",
     }
     assert [one.status for one in check_floors({"hit@3": 0.5, "r@3": 0.9}, cases)] == ["pass", "fail"]
-    assert math.isclose(float(found["minimum rr@10"][:5]), (1 + 1 / 4 + 1) / 3, abs_tol=1e-3)
+    assert math.isclose(float(found["floor of rr@10"][:5]), (1 + 1 / 4 + 1) / 3, abs_tol=1e-3)
 
 
 def test_a_fixed_failure_fails_only_a_strict_check() -> None:

@@ -58,7 +58,7 @@ def test_a_definition_draws_what_the_options_draw(run: Run, audited: AuditedSet)
     assert json.loads(run("audit", "start", *options, "--json")[0]) == printed
     other = json.loads(run("audit", "start", "audit.yaml", "--set", "name=other", "--set", "seed=3", "--json")[0])
     assert (other["name"], other["seed"]) == ("other", 3)
-    assert "he file, or give --set" in run("audit", "plan", "audit.yaml", "--depth", 4, code=2)[1]
+    assert "he file, or say --set" in run("audit", "plan", "audit.yaml", "--depth", 4, code=2)[1]
     without = run("audit", "plan", "small", "--set", "depth=4", "--out", "sets", code=2)[1]
     assert "need an audit definition" in without
     assert "querytruth audit plan new.yaml" in run("init", "audit", "--out", "new.yaml")[0]
@@ -85,6 +85,6 @@ def test_pairs_wait_until_as_many_people_answered(run: Run, audited: AuditedSet)
     audited.answer(16)
     audited.answer(10, "kim")
     printed = run("audit", "report", "small", "--out", "sets", "--no-page")[0]
-    assert "16 of 16 pairs answered" in printed and "6 wait for 2 people" in printed
+    assert "16 of 16 pairs answered" in printed and "6 waiting for 2 people" in printed
     audited.answer(16, "bo")
     assert "wait for 2" not in run("audit", "report", "small", "--out", "sets", "--no-page")[0]

@@ -128,7 +128,7 @@ def test_one_person_certifies_the_set_and_everything_shows_it(run: Run, world: P
     stated = report["certificate"]
     assert stated["is_reached"] and stated["judged_again"] > 100 and stated["to_judge_again"] == 0
     assert 0.85 < stated["recall_at_least"] < 0.95, "the goal is of what was found: what people may miss is carried"
-    assert "By what people found the goal of 90% is reached" in (
+    assert "By the answers of people, the goal of 90% is reached" in (
         world / "sets/small/audits/audit/report.html"
     ).read_text("utf-8")
     run("apply", "small", *out)
@@ -141,18 +141,18 @@ def test_one_person_certifies_the_set_and_everything_shows_it(run: Run, world: P
     held = set(zip(rows["query_id"], rows["image_id"], strict=True))
     assert len(truth & held) / len(truth) >= certificate["recall_at_least"]
     assert sum(not relevant(*pair) for pair in held) / len(held) <= certificate["wrong_at_most"]
-    assert "95% sure" in newest.card and "no_certificate" not in set(newest.lint()["check"])
+    assert "95% confidence" in newest.card and "no_certificate" not in set(newest.lint()["check"])
     passed = run("gate", "small", "--candidate", world / "one.trec", "--baseline", world / "one.trec",
                  "--require-certificate", "--undecided", "pass", "--report", world / "gate", *out)[0]  # fmt: skip
-    assert "the truth: 95% sure: at least" in passed
-    assert any("the truth: 95% sure" in file.read_text("utf-8") for file in (world / "gate").glob("*.md"))
+    assert "the truth: 95% confidence: at least" in passed
+    assert any("the truth: 95% confidence" in file.read_text("utf-8") for file in (world / "gate").glob("*.md"))
     for language, sentence in (
-        ("en", "95% sure: at least"),
+        ("en", "95% confidence: at least"),
         ("zh", "95% 的把握：池中的相关图文对至少"),
     ):
         shown = run("evaluate", "small", "--run", world / "one.trec", "--report", world / language,
                     "--page-language", language, *out)[0]  # fmt: skip
-        assert "certified: 95% sure: at least" in shown
+        assert "certified: 95% confidence: at least" in shown
         run("show", "small", "--page", world / language / "set.html", "--page-language", language, *out)
         pages = list((world / language).rglob("*.html"))
         assert len(pages) == 2 and all(sentence in page.read_text("utf-8") for page in pages), language
@@ -231,11 +231,11 @@ def test_the_card_is_blind_and_the_page_states_what_holds(run: Run, world: Path)
     start(run, world)
     client = page(world, "lin")
     text = client.get("/audit").text
-    assert "95% sure" in text and "to the goal of 90%" in text
+    assert "95% confidence" in text and "to the goal of 90%" in text
     chinese = {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}
     shown = client.get("/audit", headers=chinese).text
     assert "95% 的把握（若判断都正确）：池中的相关图文对至少" in shown
-    assert "距目标 90% 约" in shown and "95% sure" not in shown
+    assert "距目标 90% 约" in shown and "95% confidence" not in shown
     asked = client.get("/api/audit/next", params={"audit": "audit"}, headers=chinese).json()
     assert asked["stated"].startswith("95% 的把握") and "sure" not in asked["stated"]
     key = next_cards(client)["keys"][0]

@@ -46,7 +46,7 @@ def test_a_query_that_loses_its_image_is_named_with_the_ranks_before_and_now(run
         "KNOWN FAILURE  the receipt: p08.jpg: rank 9; p08.jpg must be within 3; "
         "known failure: text in images is not indexed",
     ]
-    assert "floor of hit@3: 0.667 over 3 cases, floor 0.6" in out and "a gate needs about 627 queries" in out
+    assert "floor of hit@3: 0.667 over 3 cases, floor 0.6" in out and "a gate needs 627 queries" in out
     search.lists["红色的雨伞"] = [*PHOTOS[1:], "p00.jpg"]
 
     out, _ = run("check", "golden.yaml", code=1)
@@ -88,10 +88,10 @@ def test_recorded_answers_are_replayed_without_a_connection(run: Run, search: Se
     search.lists.clear()
     replayed = check(run, "--offline", code=1)
     assert replayed == asked and asked["cases"][0]["ranks"][1]["rank"] == 4
-    assert "1 of 29 results are no image of the folder (such as 'x.jpg'): they keep their ranks" in asked["notes"]
+    assert "1 of 29 results are not images of the folder (such as 'x.jpg'): they keep their ranks" in asked["notes"]
     write_golden(tmp_path, [*CASES, {"query": "new", "must": "p00.jpg"}])
     _, err = run("check", "golden.yaml", "--offline", code=1)
-    assert "1 of 5 queries have no recorded answer. Next: run once without --offline" in err
+    assert "has no recorded answer for 1 of 5 queries. Next: run once without --offline" in err
     (tmp_path / "golden.answers.json").write_text("[]")
     assert "golden.answers.json" in run("check", "golden.yaml", "--offline", code=1)[1]
 
@@ -239,7 +239,7 @@ def test_init_asks_and_writes_the_cases_that_were_chosen(tmp_path: Path, search:
             "- query: cat\n  must:\n  - p03.jpg\n  - p04.jpg\n"
             "- query: a unicorn\n  nothing: true\n"
         )
-        assert "exists already" in str(invoke(*words).exception)
+        assert "already exists" in str(invoke(*words).exception)
         (tmp_path / "queries.txt").write_text("dog\n\n海滩\n", "utf-8")
         more = [*words, "--queries", tmp_path / "queries.txt", "--out", "more.yaml"]
         assert invoke(*more, typed="1\n2\n").exit_code == 0

@@ -167,9 +167,9 @@ def test_a_damaged_set_ends_with_1_and_names_the_file(
     data = bytearray(table.read_bytes())
     data[len(data) // 2] ^= 1
     table.write_bytes(data)
-    assert "qrels.parquet: its checksum differs" in run("verify", "pets", "--out", "sets", code=1).stdout.replace(
-        "\n", ""
-    )
+    assert "qrels.parquet: its checksum does not match" in run(
+        "verify", "pets", "--out", "sets", code=1
+    ).stdout.replace("\n", "")
     assert json.loads(run("verify", "pets", "--out", "sets", "--json", code=1).stdout)["problems"]
 
 

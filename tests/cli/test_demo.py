@@ -23,13 +23,13 @@ def test_the_demo_builds_seven_sets_with_their_pages_and_says_what_is_true_of_th
     truth = re.search(r"in fact (\d+) of (\d+) judgments show what their query names", told)
     assert truth and truth[1] == truth[2] == "396"
     certified = re.search(
-        r"certificate of sample-queries: 95% sure: at least ([\d.]+)%.*: the certificate holds",
+        r"certificate of sample-queries: 95% confidence: at least ([\d.]+)%.*: the certificate holds",
         told,
     )
     assert certified and float(certified[1]) >= 85, "of 90% by what was found, less what people may miss"
     assert "gate of stale-search against search: FAIL (" in told
     assert "gate of search against stale-search: PASS (" in told
-    assert "ended-search: the set would notice" in told and "month: 2025-10: it never finds 100% of these" in told
+    assert "ended-search: the set would notice" in told and "month: 2025-10: 100% of these are never found" in told
     assert "41 phrasings │ 26 │ 4 asks something else" in told
     folder = tmp_path / "demo" / "datasets" / "sample-queries"
     pages = [folder / "review" / f"{stage}-health.html" for stage in ("topics", "objects")]

@@ -111,7 +111,7 @@ def test_starters_name_no_page_that_a_wheel_lacks() -> None:
 def test_a_section_that_is_null_is_told_without_a_python_class(key: str, tmp_path: Path) -> None:
     file = tmp_path / "p.yaml"
     file.write_text(f"name: p\nkind: precision\nannotations: a.json\n{key}: null\n")
-    with pytest.raises(UserError, match=f"key '{key}': is a section of keys.*cannot be null") as caught:
+    with pytest.raises(UserError, match=f"key '{key}': needs a mapping of keys.*cannot be null") as caught:
         load_definition(file, [], "precision")
     assert "Options" not in str(caught.value)
 

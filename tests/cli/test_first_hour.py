@@ -188,4 +188,4 @@ def test_a_set_of_keys_alone_is_named_after_its_file(run: Run, tmp_path: Path) -
     out, _ = run("build", "precision", *(part for key in keys for part in ("--set", key)))
     assert "facts/v1" in out
     _, told = run("build", "precision", code=2)
-    assert "Next: add it to the definition, or give --set annotations=…" in told
+    assert "Next: give it, or --set annotations=…" in told

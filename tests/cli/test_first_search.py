@@ -46,10 +46,10 @@ def test_a_trial_says_what_to_write(run: Run, search: Loopback, tmp_path: Path) 
     file.write_text(file.read_text().replace("results: hits", "results: 'data.\"page-1\"'"))
     file.write_text(file.read_text().replace("id: document.file", "id: photo.name"))
     shown, _ = run(*trial)
-    assert "0 map to nothing of small" in shown, "a guess that the evaluation makes, too"
-    assert "4 of the 4 ids that do not match image_id have one form: write ids: file_name" in " ".join(shown.split())
+    assert "0 match nothing in small" in shown, "a guess that the evaluation makes, too"
+    assert "4 of the 4 ids that are none of image_id have one form: write ids: file_name" in " ".join(shown.split())
     file.write_text(file.read_text() + "ids: file_name\nscore: match\n")
-    assert "0 map to nothing of small" in run(*trial)[0]
+    assert "0 match nothing in small" in run(*trial)[0]
     result = json.loads(run("evaluate", "small", "--out", "sets", "--system", "my-search.yaml", "--json")[0])[
         "results"
     ][0]
@@ -84,11 +84,11 @@ def test_a_trial_proposes_the_line_that_maps_ids_of_another_form(run: Run, tmp_p
     file.write_text(WRITTEN.format(url=server.url).replace("document.file", "id"))
     trial = ("search", "--trial", "--system", "my-search.yaml", "small", "a dog, wet", "--out", "sets")
     shown = " ".join(run(*trial)[0].split())
-    assert "4 map to nothing of small" in shown and f"write {line}" in shown
+    assert "4 match nothing in small" in shown and f"write {line}" in shown
     _, told = run("evaluate", "small", "--out", "sets", "--system", "my-search.yaml", code=1)
     assert f"Next: write {line}" in told, "an evaluation of which nothing maps is no row of zeros"
     file.write_text(file.read_text() + line + "\n")
-    assert "0 map to nothing of small" in run(*trial)[0]
+    assert "0 match nothing in small" in run(*trial)[0]
     answers = json.loads(run("evaluate", "small", "--out", "sets", "--system", "my-search.yaml", "--json")[0])
     assert answers["results"][0]["counts"]["search_system"]["unmapped_results"] == 0
     server.close()

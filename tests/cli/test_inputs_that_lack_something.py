@@ -73,7 +73,7 @@ def test_verify_names_the_one_file_that_is_damaged(run: Run, annotated: Path, na
     damaged[len(damaged) // 2] ^= 1
     (version / name).write_bytes(damaged)
     outcome = json.loads(run("verify", "first", "--json", code=1)[0])
-    assert outcome["problems"] == [f"{name}: its checksum differs"]
+    assert outcome["problems"] == [f"{name}: its checksum does not match"]
 
 
 def test_the_command_and_the_page_state_the_same_share(capsys: pytest.CaptureFixture[str]) -> None:

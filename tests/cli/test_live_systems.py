@@ -152,8 +152,8 @@ def test_an_answer_after_429_and_a_broken_connection(run: Run, service: Service)
 
 
 def test_what_cannot_be_evaluated_is_one_line(run: Run, service: Service) -> None:
-    assert "4 of 4 queries have no recorded answer" in evaluate(run, "--offline", code=1)
-    assert "cannot send queries again offline" in evaluate(run, "--offline", "--refresh", code=1)
+    assert "has no recorded answer for 4 of 4 queries" in evaluate(run, "--offline", code=1)
+    assert "cannot be asked again offline" in evaluate(run, "--offline", "--refresh", code=1)
     service.server.close()
     assert "answered none of 4 queries (connection_failed" in evaluate(run, code=1)
 
@@ -171,7 +171,7 @@ def test_the_key_is_in_no_file(run: Run, service: Service, tmp_path: Path) -> No
 def test_a_trial_shows_what_answers_map_to(run: Run, service: Service) -> None:
     service.odd["dogs"] = answer_with(["dog", "nowhere"])
     out, _ = run("search", "--trial", "--system", "mine.yaml", "small", "dogs", "--out", "sets")
-    assert "holiday/dog 1.jpg" in out and "no image of the set" in out and "1 map to nothing of small" in out
+    assert "holiday/dog 1.jpg" in out and "no image of the set" in out and "1 match nothing in small" in out
     found = json.loads(run("search", "--trial", "--system", "mine.yaml", "dogs", "--json")[0])
     assert [hit["id"] for hit in found["hits"]] == ["holiday/dog 1.jpg", "holiday/nowhere 1.jpg"]
     service.odd["dogs"] = CannedResponse("", status=500)
@@ -252,7 +252,7 @@ def test_one_image_is_tried(run: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(json.dumps(options | {"body": {"photo": "{image}"}}))
     dog = next(path for path in tmp_path.glob("sets/small/v1/images/*/*.jpg") if NAMES[path.stem] == "dog")
     shown, _ = run("search", "--trial", "--system", "mine.yaml", "small", dog, "--out", "sets")
-    assert "a dog, wet" in shown and "0 map to nothing of small" in shown
+    assert "a dog, wet" in shown and "0 match nothing in small" in shown
     _, told = run("search", "--trial", "--system", "mine.yaml", "a dog", code=1)
     assert "a dog (try system): cannot be read" in told and "give the file of an image" in told
     service.server.close()

@@ -79,12 +79,12 @@ def test_leaked_queries_are_a_slice_and_can_be_dropped(run: Run, tmp_path: Path)
         "overlap" in run("evaluate", "small", "--out", "sets", "--baseline", "oracle", "--slice", "overlap", code=1)[1]
     )
     shown = run("overlap", "small", "--out", "sets", "--against", "captions.csv", "--drop")[0]
-    assert "1 queries decided to be dropped; next: querytruth apply small" in shown
+    assert "1 queries marked to be dropped; next: querytruth apply small" in shown
     warning = "1 query is leaked: another collection (captions.csv) has the same image or text."
     assert f"warning: {warning}" in run("show", "small", "--out", "sets", "--page", "small.html")[0]
     assert warning in Path("small.html").read_text("utf-8")
     again = run("overlap", "small", "--out", "sets", "--against", "captions.csv", "--drop")[0]
-    assert "0 queries decided" in again
+    assert "0 queries marked" in again
     scored = run("evaluate", "small", "--out", "sets", "--baseline", "oracle", "--slice", "overlap=leaked", "--json")[0]
     (result,) = json.loads(scored)["results"]
     assert {(row["slice"], row["value"], row["queries"]) for row in result["slices"]} == {("overlap", "leaked", 1)}

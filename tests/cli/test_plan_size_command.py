@@ -18,8 +18,10 @@ def test_the_size_from_a_discordance_and_from_a_pilot(run: Run, tmp_path: Path) 
         (tmp_path / f"{name}.trec").write_text("".join(rows))
     planned = ["plan-size", "--qrels", "truth.qrels", "--difference", 0.02]
     out, _ = run(*planned, "--discordance", 0.2)
-    assert "3,189 queries for a gate with a margin of 0.02 to pass an equal system as often" in out
-    assert "3,924 queries (300 at hand)" in out and "3,924 judgments, about 6.5 hours (6.0 s each, assumed)" in out
+    assert "3,189 queries would let a gate with a margin of 0.02 pass an equal system with the same power" in out
+    assert (
+        "needs 3,924 queries (300 available)" in out and "3,924 judgments, about 6.5 hours (6.0 s each, assumed)" in out
+    )
     plan = json.loads(run(*planned, "--pilot", "old.trec", "new.trec", "--json")[0])
     assert 2500 < plan["queries"] < 5000 and 1 < plan["judgments_per_query"] < 1.3
     assert "needs exactly one source" in run(*planned, code=1)[1]

@@ -68,8 +68,8 @@ MISTAKES = [
     (["--versoin"], "did you mean '--version'"),
     (["build", "recal"], "did you mean 'recall'"),
     (["build", "photos"], "build gallery --set images=photos"),
-    (["gate"], "say querytruth gate [SET] --baseline … --candidate …"),
-    (["import", "beir", "photos"], "say querytruth import FORMAT SOURCE OUT"),
+    (["gate"], "run querytruth gate [SET] --baseline … --candidate …"),
+    (["import", "beir", "photos"], "run querytruth import FORMAT SOURCE OUT"),
     (["evaluate", "small", "--depth", "3"], "see querytruth evaluate --help"),
     (["show", "smal", "--out", "sets"], "smal"),
     (["show", "small/v9", "--out", "sets"], "small/v9"),
@@ -93,7 +93,7 @@ MISTAKES = [
     (["review", "small", "--host", "0.0.0.0", "--out", "sets"], "0.0.0.0"),
     (["review", "small", "--host", "no.such.host.invalid", "--out", "sets"], "no.such.host.invalid"),
     (["init", "galery"], "did you mean 'gallery'"),
-    (["init", "gallery", "--out", "gallery.yaml"], "exists already"),
+    (["init", "gallery", "--out", "gallery.yaml"], "already exists"),
     (["init", "gallery", "--out", "no/such/folder/g.yaml"], "g.yaml"),
     (["init", "gallery", "--out", "new.yaml", "--language", "en"], "--language"),
     (["init", "recall", "--out", "new.yaml", "--language", "english"], "english"),
@@ -260,7 +260,7 @@ NEXT_STEPS = [
     (["evaluate", "small", *ONE, "--run", "no_query.yaml"], "describes a search service. Next: --system no_query.yaml"),
     (
         ["evaluate", "small", *ONE, "--run", "unknown_image.trec"],
-        "Next: name images as the set does (such as holiday/cat 1.jpg), or",
+        "Next: use image ids of the set (such as holiday/cat 1.jpg), or",
     ),
     (
         ["build", "photos"],

@@ -154,7 +154,7 @@ def test_two_systems_are_compared_by_their_names(small: StoredSet) -> None:
     (row,) = compared.table.to_dict("records")
     assert (row["one"], row["other"], row["difference"], row["wins"]) == ("best", "worst", 1.0, 4)
     assert list(compared.most_different.columns) == ["query_id", "text", "best", "worst", "difference"]
-    assert Path("compared.html").exists() and "best less worst: ndcg@10 +1.0000" in repr(compared)
+    assert Path("compared.html").exists() and "best minus worst: ndcg@10 +1.0000" in repr(compared)
     assert "best, worst on 4 queries" in compared._repr_html_()
     with pytest.raises(qt.UserError, match="are not two or more"):
         qt.compare(small, [oracle])

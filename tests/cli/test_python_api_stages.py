@@ -29,7 +29,7 @@ def test_one_query_on_a_run(tmp_path: Path) -> None:
     (tmp_path / "run.trec").write_text(f"{right['query_id']} Q0 {right['image_id']} 1 1.0 x\n")
     found = qt.load(small.path).search(text, run=tmp_path / "run.trec", page=tmp_path / "search.html")
     assert [hit["grade"] for hit in found.hits] == [2] and (tmp_path / "search.html").is_file()
-    with pytest.raises(qt.UserError, match=r"is not one\. Next: give exactly one of model, system, run"):
+    with pytest.raises(qt.UserError, match=r"is not one\. Next: give one of model, system, run"):
         qt.load(small.path).search(text)
 
 
@@ -39,7 +39,7 @@ def test_a_table_names_images_as_it_is_told_and_a_folder_of_runs_is_not_one_syst
     names = small.tables.images.set_index("image_id")["file_name"]
     table = pd.DataFrame({"query_id": [right["query_id"]], "image_id": [names[right["image_id"]]], "score": [1.0]})
     assert qt.evaluate(small.path, run=table, ids="file_name", metrics="hit@1", max_unknown=1)["hit@1"] > 0
-    with pytest.raises(qt.UserError, match=r"scores .evaluate.: is of files"):
+    with pytest.raises(qt.UserError, match=r"scores .evaluate.: applies to run files only"):
         qt.evaluate(small.path, run=table, ids="file_name", scores="distance")
     (tmp_path / "runs").mkdir()
     for name in ("a", "b"):

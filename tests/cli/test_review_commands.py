@@ -128,7 +128,7 @@ def test_a_file_that_is_imported_twice_supersedes_nothing_that_was_decided_since
     kept = replace(drop, decision="keep", view="queries", source="page", at="2999-01-01T00:00:00+00:00")
     append_decisions(pets / "pets", [kept])
     again = command(*take)
-    assert again.code == 0 and "1 of the decisions were imported from this export before" in again.err
+    assert again.code == 0 and "1 of the decisions were already imported from this export" in again.err
     assert read_decisions(pets / "pets", QueryDecision) == [drop, kept] and drop.query_id == dropped
 
 

@@ -83,7 +83,7 @@ def test_all_strategies_are_compared_on_one_budget(tmp_path: Path) -> None:
             in run(tmp_path, "topics", "g.yaml", "--compare", "12", "--plan", code=2).stderr
         )
         assert len(server.asked) == 36
-    assert "concentration: most frequent" in table and "drift: length relative to people's" in table
+    assert "most frequent object" in table and "length relative to people" in table
     assert [row["questions"] for row in found["strategies"]] == [12, 12, 12]
     assert Path(tmp_path, found["page"]).is_file() and "strategies.html" in table.replace("\n", "")
 
@@ -104,7 +104,7 @@ def test_runs_under_several_strategies_are_compared_and_each_stage_leaves_its_pa
         other = ("--set", "strategy=visual_elements")
         run(tmp_path, "topics", "g.yaml", *other)
         shown = run(tmp_path, "objects", "g.yaml", *other).stdout
-    assert "how it went: datasets/tiny/review/objects-health.html" in shown
+    assert "report: datasets/tiny/review/objects-health.html" in shown
     page = (tmp_path / "datasets" / "tiny" / "review" / "objects-health.html").read_text("utf-8")
     assert "Runs side by side" in page and "visual elements" in page
     rows = json.loads(run(tmp_path, "objects", "g.yaml", "--health", "--json").stdout)

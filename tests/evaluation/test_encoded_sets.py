@@ -254,7 +254,7 @@ def test_vectors_that_cannot_be_are_told_by_their_file(
 def test_an_id_that_is_there_twice_in_one_part_is_refused(vectors: tuple[JudgedSet, Path]) -> None:
     judged, folder = vectors
     parts(folder, "images", [image_id_of("cat"), image_id_of("cat")], np.ones((2, 3)))
-    with pytest.raises(UserError, match=f"repeats {image_id_of('cat')}"):
+    with pytest.raises(UserError, match=f"has {image_id_of('cat')} again"):
         read_encoded_set(folder, judged)
 
 
@@ -264,7 +264,7 @@ def test_vectors_that_are_no_numbers_are_refused_by_their_id(vectors: tuple[Judg
     parts(folder, "images", [image_id_of("cat"), image_id_of("tree")], np.array([[np.nan, 0, 0], [0, 1, 0]]))
     with pytest.raises(UserError, match=image_id_of("cat")):
         result(judged, systems.make_vector_system(read_encoded_set(folder, judged)))
-    with pytest.raises(UserError, match="contains no rows"):
+    with pytest.raises(UserError, match="holds no rows"):
         read_encoded_set(folder.parent, judged)
 
 

@@ -229,7 +229,7 @@ def test_queries_without_a_relevant_image_are_no_part_of_the_mean() -> None:
         ([("q", "a", float("nan"))], r"q \(read run\): has the score nan"),
         ([("q", "a", float("-inf"))], r"q \(read run\): has the score -inf"),
         ([("q", "a", 1.0), ("q", "a", 0.5)], r"q \(read run\): image a is returned twice"),
-        ([("who", "a", 1.0)], r"who \(read run\): is a query that is not in the qrels"),
+        ([("who", "a", 1.0)], r"who \(read run\): is not a query of the qrels"),
         ([(None, "a", 1.0)], "a row has no query_id"),
     ],
 )
@@ -254,7 +254,7 @@ def test_an_image_that_is_not_in_the_gallery_keeps_its_rank() -> None:
     [
         ([("q", "a", -1)], "relevance of a is -1"),
         ([("q", "a", 0.5)], "relevance of a is 0.5"),
-        ([("q", "a", 1001)], "relevance of a is 1001, but must be a whole number from 0 to 1000"),
+        ([("q", "a", 1001)], "relevance of a is 1001, not a whole number from 0 to 1000"),
         ([("q", "a", float("nan"))], "relevance of a is nan"),
         ([("q", "a", 1), ("q", "a", 2)], r"q \(read judgments\): image a is judged twice"),
         ([("q", "a", 0)], "no query has a relevant image"),

@@ -500,7 +500,7 @@ def test_what_only_looks_like_a_form_of_others_is_read_as_before(tmp_path: Path)
     with pytest.raises(UserError, match="the score is not a number"):
         read_run(tmp_path / "run.json")
     (tmp_path / "two.json").write_text('{"default": {"dev": {"q": {"a": 1}}, "test": {"q": {"a": 1}}}}')
-    with pytest.raises(UserError, match=r"holds several runs \(dev, test\)"):
+    with pytest.raises(UserError, match=r"contains several runs \(dev, test\)"):
         read_run(tmp_path / "two.json")
 
 

@@ -69,7 +69,7 @@ def test_its_result_is_not_taken_for_one_of_the_whole_set(version: Path, tmp_pat
     [
         ({"language": "fr"}, "language=fr .*matches no query. Next: choose from en, zh"),
         ({"colour": "red"}, "colour .*is not a column to filter by"),
-        ({"family": "count"}, "family=count .*matches no query. Next: leave family out"),
+        ({"family": "count"}, "family=count .*matches no query. Next: remove family"),
         ({"language": "en", "level": 2}, "language=en, level=2 .*is not a query of small/v1"),
     ],
 )

@@ -94,7 +94,9 @@ def test_a_translation_of_labels_is_planned_with_its_price(
     options = ("--model-option", f"base_url={server.url}/v1", "--model-option", "name=m")
     words = ("labels", "translate", "coco80", "--language", "en", *options, "--plan")
     said = invoke(*words, "--price", "100/1000 CNY").output
-    assert "80 labels, 240 calls at most" in said and "14,400 out at most (guessed" in said and " CNY" in said
+    assert (
+        "80 labels, 240 calls at most" in said and "14,400 output tokens at most (estimated" in said and " CNY" in said
+    )
     assert server.asked == [] and not list(tmp_path.iterdir())
 
 

@@ -61,7 +61,7 @@ def test_overrides_reach_into_groups_and_lists(tmp_path: Path) -> None:
         (GOOD + "mixes: {levls: 2}\n", r"key 'mixes.levls' is unknown. Next: did you mean 'levels'\?"),
         (GOOD + "mixes: {levels: 0}\n", r"key 'mixes.levels': .* given 0"),
         (GOOD + "texts: []\n", r"key 'texts'"),
-        (GOOD + "languages: [zh, zh]\n", r"key 'languages': .*names something twice"),
+        (GOOD + "languages: [zh, zh]\n", r"key 'languages': .*contains a value twice"),
         (GOOD + "grades: fine\n", r"key 'grades': .*'graded' or 'binary'"),
         ("kind: precision\nannotations: a.json\n", r"key 'name' is missing"),
         ("name: UPPER\nannotations: a.json\n", r"key 'name'"),

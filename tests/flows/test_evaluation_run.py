@@ -148,11 +148,9 @@ def test_a_query_that_is_left_out_counts_as_0_and_a_strange_one_is_refused(tmp_p
     left_out = [row for row in perfect if row[0] not in ("q0", "q1", "q2", "q3")]
     found = result(judged, systems.load_run_system(write_run(tmp_path / "a.csv", left_out)))
     assert figures(found)["hit@1"] == 0.9
-    assert next(w for w in found.warnings if w.code == "missing_queries").detail.startswith(
-        "the run leaves out 4 of 40"
-    )
+    assert next(w for w in found.warnings if w.code == "missing_queries").detail.startswith("the run omits 4 of 40")
     strange = systems.load_run_system(write_run(tmp_path / "b.csv", [*perfect, ("q99", "img_1", 1.0)]))
-    with pytest.raises(UserError, match=r"q99 .*the qrels do not know"):
+    with pytest.raises(UserError, match=r"q99 .*is not a query of the qrels"):
         result(judged, strange)
 
 

@@ -165,7 +165,7 @@ def test_an_encoding_that_was_said_once_holds_for_the_build(make: Make) -> None:
         wanted = make(server.url)
         table = wanted.out / "web" / "review" / "objects.csv"
         table.write_bytes(table.read_bytes().decode("utf-8-sig").encode("gb18030"))
-        with pytest.raises(UserError, match=r"does not say its encoding .*Next: save it as CSV UTF-8$"):
+        with pytest.raises(UserError, match=r"does not state its encoding .*Next: save it as CSV UTF-8$"):
             build(wanted)
         with active_run(BuildRun()):
             run_collect_stage(wanted, "g.yaml", ReviewTableOptions(encoding="gb18030"))

@@ -128,7 +128,7 @@ def test_the_plan_says_how_often_the_judge_is_asked(album: Path, capsys: pytest.
     planned = plan_set(load(album, judge=judge))
     PLAN_PRINTERS["precision"](planned)
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"at most {planned['judge_calls_at_most']:,} more for the judge" in shown
+    assert f"at most {planned['judge_calls_at_most']:,} for the judge" in shown
     PLAN_PRINTERS["precision"](plan_set(load(album)))
     assert "for the judge" not in capsys.readouterr().out
 

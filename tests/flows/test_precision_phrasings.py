@@ -169,7 +169,7 @@ def test_own_prompts_need_the_same_fields(make_world: Make, server: Loopback) ->
     keys = wanted(server, prompt_files={"en/phrasings": "mine.txt"})
     path = make_world(**keys)
     (path.parent / "mine.txt").write_text("Reword {query}.")
-    with pytest.raises(UserError, match="other fields than en/phrasings"):
+    with pytest.raises(UserError, match="the same fields as en/phrasings"):
         build_set(load(path))
     (path.parent / "mine.txt").write_text("Another wording, {count} times: {query}")
     assert build_set(load(path)).is_new

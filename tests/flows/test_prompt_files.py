@@ -69,7 +69,7 @@ def test_a_file_that_is_gone_stops_a_build_before_it_reads_an_image(tmp_path: Pa
     ("keys", "reason"),
     [
         ("prompt_files: {zh/mine: a.txt}", "prompt_files has zh/mine, but the definition uses no prompt of that name"),
-        ("prompt_files: {mine: a.txt}\ncaptions: {prompt: mine}", "'mine' is none: language/name"),
+        ("prompt_files: {mine: a.txt}\ncaptions: {prompt: mine}", "'mine' is not a prompt name; write language/name"),
         ("cleaning_files: {fr: a.yaml}", "cleaning_files"),
     ],
 )

@@ -49,7 +49,7 @@ def test_names_of_others_become_decisions_of_ours(stored: StoredSet, tmp_path: P
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ("t0,a.jpg,1", r"1 names could be several images \(a.jpg is img_\w+ or img_\w+\)"),
+        ("t0,a.jpg,1", r"1 names that match several images \(a.jpg matches img_\w+ or img_\w+\)"),
         ("t77,b.jpg,1", "line 2: unknown query 't77' in this set"),
         ("t0,z.jpg,1", "line 2: unknown image 'z.jpg' in this set"),
         ("t0,b.jpg,7", "line 2: unknown grade '7'; known grades: 0, 1, 2"),

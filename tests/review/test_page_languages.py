@@ -79,7 +79,7 @@ def test_sentences_that_results_hold_in_english_are_shown_in_chinese() -> None:
         "the run omits 1,200 of 3,000 queries, which count as 0 (for example q_1)": (
             "运行结果缺少 3,000 条查询中的 1,200 条，按 0 计算（例如 q_1）"
         ),
-        "98% of the queries have 0: systems are hardly told apart": "98% 的查询得 0：几乎分不出系统",
+        "98% of the queries have 0: systems can hardly be distinguished": "98% 的查询得 0：几乎分不出系统",
         "Among the first five results of 9 queries that ask for something else.": (
             "在 9 条另有所问的查询里，也排在前五。"
         ),

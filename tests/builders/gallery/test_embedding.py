@@ -94,7 +94,7 @@ def test_a_cut_among_random_images_is_refused_and_left_out_it_is_derived(
     keys.append(f"near_duplicates.embedder={model}")
     with active_run(BuildRun()):
         with pytest.raises(
-            UserError, match=r"0\.95 lies among random pairs of model: .* 10% .*leave near_duplicates\.cosine out"
+            UserError, match=r"0\.95 is in the range of random pairs of model: .* 10% .*remove near_duplicates\.cosine"
         ):
             build_set(load_definition(None, [*keys, "near_duplicates.cosine=0.95"], "gallery"))
         built = build_set(load_definition(None, keys, "gallery")).manifest

@@ -58,7 +58,7 @@ def test_cards_of_an_audit_until_a_goal_go_on_while_it_is_judged(
         page.get_by_role("link", name="Audit").click()
         page.locator("select[name=audit]").select_option("goal")
         expect(page.locator("#place")).to_have_text("1 of 5 · 0 answered")
-        expect(page.locator("#stated")).to_contain_text("95% sure")
+        expect(page.locator("#stated")).to_contain_text("95% confidence")
         for answered in range(1, 10):  # five cards are held at a time
             expect(page.locator("#place")).to_have_text(re.compile(rf"^{answered} of \d+ · {answered - 1} answered"))
             press_keys(page, "x")

@@ -148,7 +148,7 @@ def test_the_validation_figures_are_those_of_the_kept_weights(bars: TrainingResu
 def test_the_same_again_is_answered_from_what_is_there(place: Path, bars: TrainingResult) -> None:
     again = trained(place, "bars-model", "steps.epochs=3")
     assert not again.is_new and again.figures == bars.figures
-    with pytest.raises(UserError, match=r"bars-model .train.: holds a model of another training"):
+    with pytest.raises(UserError, match=r"bars-model .train.: already holds a model of another training"):
         trained(place, "bars-model", "steps.epochs=4")
 
 

@@ -153,7 +153,7 @@ def test_annotations_without_content_publish_nothing(
     [
         (leave_only_jpeg_xl, "is not a folder"),
         (unmount_before_the_scan, "contains none of the 60 annotated images (60 missing)"),
-        (unmount_before_rendering, "cannot_be_rendered (No such file or directory), one of 60"),
+        (unmount_before_rendering, "cannot_be_rendered (No such file or directory), the first of 60"),
     ],
 )
 def test_annotated_images_that_go_away_publish_nothing(
@@ -177,9 +177,7 @@ def test_a_collection_without_a_usable_image_publishes_nothing(
     assert not list(tmp_path.glob("**/v1"))
 
 
-@pytest.mark.parametrize(
-    ("rows", "line"), [("", "contains no images"), ("0.jpg,https://a/0,\n", "no queries are left")]
-)
+@pytest.mark.parametrize(("rows", "line"), [("", "lists no images"), ("0.jpg,https://a/0,\n", "no queries are left")])
 def test_a_publishers_table_without_content_publishes_nothing(tmp_path: Path, rows: str, line: str) -> None:
     source = tmp_path / "wukong_test.csv"
     source.write_text("dir,url,text\n" + rows, "utf-8")

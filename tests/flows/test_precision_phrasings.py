@@ -152,12 +152,9 @@ def test_a_question_without_an_answer_is_pending(make_world: Make) -> None:
     ("keys", "message"),
     [
         ({"texts": ["llm"]}, "rephrases other queries"),
-        ({"texts": ["word"], "phrasings": {"count": 2}}, "phrasings is read where.*add llm"),
-        ({"texts": ["word"], "budget": {"calls": 1}}, "budget is read where"),
-        (
-            {"texts": ["word", "llm"], "prompt_files": {"en/caption": "x.txt"}},
-            "the definition uses no prompt of that name",
-        ),
+        ({"texts": ["word"], "phrasings": {"count": 2}}, "phrasings has an effect only if.*add llm"),
+        ({"texts": ["word"], "budget": {"calls": 1}}, "budget has an effect only if"),
+        ({"texts": ["word", "llm"], "prompt_files": {"en/caption": "x.txt"}}, "no prompt of that name is asked"),
     ],
 )
 def test_keys_that_nothing_reads_are_refused(make_world: Make, keys: dict[str, Any], message: str) -> None:

@@ -319,7 +319,7 @@ def test_the_default_mixes_of_real_files_are_nine_tenths_of_all_mixes(
 
 def test_input_that_cannot_be_used_says_which_and_why(make_world: Make, tmp_path: Path) -> None:
     definition = make_world()
-    with pytest.raises(UserError, match=r"gone\.json .*is not there.*Next: fix `annotations`"):
+    with pytest.raises(UserError, match=r"gone\.json .*does not exist.*Next: fix `annotations`"):
         build(definition, f"annotations={tmp_path / 'gone.json'}")
     with pytest.raises(UserError, match="is not a folder"):
         build(definition, f"images={tmp_path / 'gone'}")
@@ -343,7 +343,7 @@ def test_english_labels_do_not_become_chinese_queries(make_world: Make) -> None:
         build(make_world(), "languages=[zh]")
     assert "is not a Chinese name, like 5 of the 5 names in the annotations" in str(refused.value)
     assert "set labels: coco80, which has Chinese names for all of them, or set languages: [en]" in str(refused.value)
-    with pytest.raises(UserError, match="is no Chinese name"):
+    with pytest.raises(UserError, match="is not a Chinese name"):
         build(make_world(), "languages=[en, zh]")
 
 

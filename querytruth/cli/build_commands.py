@@ -121,8 +121,7 @@ def recall(
 def generated(
     plan: PlanOption = False, prefect: PrefectOption = False, json: JsonOption = False, *, request: GeneratedBuild
 ) -> None:
-    """Build a generated set from the queries that people accepted, with images from the web; downloads only missing
-    ones.
+    """Build a generated set from the queries that people accepted, with images from the web; downloads missing ones.
 
     Example: querytruth build generated topics.yaml --plan"""
     _build(request, plan, prefect, json)

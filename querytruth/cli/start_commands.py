@@ -199,9 +199,7 @@ class OpenRequest(ServedRequest):
 
     folder: Annotated[Path, ByPlace("FOLDER")] = Field(Path(), description="Folder of photos, of sets, or of both.")
     out: Path = Field(DATASETS_FOLDER, description="Folder for new sets; existing sets in it are shown, too.")
-    with_names: bool = Field(
-        False, description="With --static: also sets that name people, places or texts of an album."
-    )
+    with_names: bool = Field(False, description="--static: also sets that name people, places or texts of an album.")
     static: Path | None = Field(None, description="Write the page as files into this folder, and start no server.")
 
 

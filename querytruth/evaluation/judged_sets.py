@@ -222,7 +222,7 @@ def is_in_slice(queries: pd.DataFrame | None, query_ids: pd.Index, aspect: str, 
     aspects, name = find_query_aspects(queries, query_ids), f"{aspect}={value}" if value else aspect
     if aspect not in aspects:
         next_step = (
-            suggest_choice(aspect, list(aspects)) if aspects else (f"use a set with {stage}: judgments have no texts")
+            suggest_choice(aspect, list(aspects)) if aspects else (f"{stage} needs a set: judgments have no texts")
         )
         if aspect == "overlap" and aspects:
             next_step = "run `querytruth overlap` on this version of the set first"

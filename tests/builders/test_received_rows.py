@@ -21,10 +21,10 @@ def check(name: str, *rows: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "said"),
     [
-        ("queries", [QUERY, QUERY], "q_1 is there twice"),
-        ("images", [{"image_id": one, "width": 1, "height": 1} for one in ("i_2", "i_1", "i_2")], "i_2 is there twice"),
-        ("qrels", [PAIR, PAIR | {"relevance": 0}], "q_1, i_1 is there twice"),
-        ("qrels", [PAIR, PAIR | {"image_id": "i_0"}, PAIR], "q_1, i_1 is there twice"),
+        ("queries", [QUERY, QUERY], "q_1 occurs twice"),
+        ("images", [{"image_id": one, "width": 1, "height": 1} for one in ("i_2", "i_1", "i_2")], "i_2 occurs twice"),
+        ("qrels", [PAIR, PAIR | {"relevance": 0}], "q_1, i_1 occurs twice"),
+        ("qrels", [PAIR, PAIR | {"image_id": "i_0"}, PAIR], "q_1, i_1 occurs twice"),
         ("queries", [QUERY | {"labels": ["cat", None]}], "column labels: contains an empty label"),
         ("queries", [QUERY | {"labels": None, "family": "count/2"}], "a query with a family has no labels"),
         ("queries", [QUERY | {"labels": [], "family": "size/large"}], "a query with a family has no labels"),

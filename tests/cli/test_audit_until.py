@@ -231,7 +231,7 @@ def test_the_card_is_blind_and_the_page_states_what_holds(run: Run, world: Path)
     start(run, world)
     client = page(world, "lin")
     text = client.get("/audit").text
-    assert "95% confidence" in text and "to the goal of 90%" in text
+    assert "95% confidence" in text and "the goal of 90% needs about" in text
     chinese = {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}
     shown = client.get("/audit", headers=chinese).text
     assert "95% 的把握（若判断都正确）：池中的相关图文对至少" in shown

@@ -138,7 +138,7 @@ def test_a_service_that_is_down_slow_or_odd_is_one_line_and_no_case_passes(
         for reason, answer in odd.items():
             search.odd = dict.fromkeys((one["query"] for one in cases), answer)
             out, err = run("check", "golden.yaml", "--report", "check", code=1)
-            assert out == "" and f"answered none of {len(cases)} queries ({reason}" in err, err
+            assert out == "" and f"answered none of the {len(cases)} queries ({reason}" in err, err
             assert err.count("error") == 1 and list((tmp_path / "check").iterdir()) == []
         search.odd = {}
         search.lists = {one["query"]: ["img-77", "img-78"] for one in cases}

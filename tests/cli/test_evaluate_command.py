@@ -149,7 +149,7 @@ def test_a_matrix_both_ways_and_the_mean_of_the_two(run: Run, tmp_path: Path) ->
     assert [result["direction"] for result in told["results"]] == ["text_to_image", "image_to_text"]
     assert told["mean_of_directions"] == {"m": {"hit@1": 1}}
     out, _ = run(*words, "--direction", "both", "--no-page", "--metrics", "hit@1")
-    assert "text to image" in out and "image to text" in out and "both directions" in out
+    assert "text to image" in out and "image to text" in out and "Mean of both" in out
 
 
 def test_a_run_of_distances_is_refused_with_the_option_that_reads_it(run: Run, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ MISTAKES = [
             "nowhere": "photoes",
             "bare": "bare",
             "web": "https://example.org/photos",
-            "password": "contains a user name or password",
+            "password": "contains a user or password",
             "image": "one.jpg",
             "slash": "name",
             "recall": "recall",
@@ -257,14 +257,17 @@ def test_a_mistake_is_one_line(
 
 NEXT_STEPS = [
     (["verify", "small/v9", "--out", "sets"], "the newest version is v1. Next: choose from v1"),
-    (["evaluate", "small", *ONE, "--run", "no_query.yaml"], "describes a search service. Next: --system no_query.yaml"),
+    (
+        ["evaluate", "small", *ONE, "--run", "no_query.yaml"],
+        "describes a search service, not a run. Next: use --system no_query.yaml",
+    ),
     (
         ["evaluate", "small", *ONE, "--run", "unknown_image.trec"],
         "Next: use image ids of the set (such as holiday/cat 1.jpg), or",
     ),
     (
         ["build", "photos"],
-        "querytruth build. Next: choose from gallery, recall, precision, generated, queries; a folder: ",
+        "querytruth build. Next: choose from gallery, recall, precision, generated, queries; for a folder, run: ",
     ),
     (["import", "coco", "boxes.json", "taken"], "did you mean 'coco_captions' or 'coco_cn'?"),
 ]
@@ -293,7 +296,7 @@ def test_a_definition_of_images_that_are_not_there_yet_says_so(
         out = f"{Path(images).name}.yaml"
         monkeypatch.setattr(sys, "argv", ["querytruth", "init", "gallery", "--images", images, "--out", out])
         app.main()
-        assert ("is not there yet" in capsys.readouterr().err) == (images == "fotos")
+        assert ("does not exist yet" in capsys.readouterr().err) == (images == "fotos")
 
 
 @pytest.mark.parametrize(
@@ -301,11 +304,17 @@ def test_a_definition_of_images_that_are_not_there_yet_says_so(
     [
         (
             ["search", "small", "dog", "--trial", "--system", "s.yaml", "--page-language", "zh"],
-            "is not of search --trial",
+            "has no effect with search --trial",
         ),
         (["search", "small", "dog", "--trial", "--model", "clip"], "needs a search service"),
-        (["objects", "g.yaml", "--health", "--offline"], "--offline (command line): is not of objects --health"),
-        (["topics", "g.yaml", "--beside", "h.yaml"], "--beside (command line): is not of topics without --health"),
+        (
+            ["objects", "g.yaml", "--health", "--offline"],
+            "--offline (command line): has no effect with objects --health",
+        ),
+        (
+            ["topics", "g.yaml", "--beside", "h.yaml"],
+            "--beside (command line): has no effect with topics without --health",
+        ),
         (
             ["review", "export-csv", "small", "--audit", "a", "--judgments", "5", "--out", "sets"],
             "has no effect on the sample",

@@ -29,7 +29,7 @@ def test_one_query_on_a_run(tmp_path: Path) -> None:
     (tmp_path / "run.trec").write_text(f"{right['query_id']} Q0 {right['image_id']} 1 1.0 x\n")
     found = qt.load(small.path).search(text, run=tmp_path / "run.trec", page=tmp_path / "search.html")
     assert [hit["grade"] for hit in found.hits] == [2] and (tmp_path / "search.html").is_file()
-    with pytest.raises(qt.UserError, match=r"is not one\. Next: give one of model, system, run"):
+    with pytest.raises(qt.UserError, match=r"must be exactly one\. Next: give one of model, system, run"):
         qt.load(small.path).search(text)
 
 

@@ -141,7 +141,7 @@ def test_a_file_with_one_bad_cell_is_refused_whole(pets: Path, tmp_path: Path, c
     assert f"{file} row 4, decision: '9' is not one of keep, drop, 0, 1, 2" in first
     assert "row 5, text: 'other' was exported as " in second
     assert (
-        "2 problems, listed above; no decision was taken. Next: fix those cells, or accept them with --allow-changed"
+        "2 problems, listed above; no decision was imported. Next: fix those cells, or accept them with --allow-changed"
         in last
     )
     assert read_decisions(pets / "pets", QueryDecision) == []

@@ -170,7 +170,7 @@ def test_paths_within_options_are_beside_the_definition_and_names_stay(tmp_path:
         ),
         (RECALL + "ambiguity: {policy: ask}\n", r"key 'ambiguity.policy'"),
         (RECALL + "descriptions: {options: {a: 1}}\n", r"options without a model"),
-        (RECALL + "replies: postgresql://me:word@host/db\n", r"contains a user name or password"),
+        (RECALL + "replies: postgresql://me:word@host/db\n", r"contains a user or password"),
     ],
 )
 def test_a_faulty_recall_definition_is_one_line(tmp_path: Path, text: str, line: str) -> None:

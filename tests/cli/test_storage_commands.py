@@ -96,7 +96,7 @@ def test_a_fetched_set_is_worked_on_and_published_again(
     assert run("lint", "elsewhere/small", "--json")[0] == run("lint", published, "--json")[0]
     Path("third/small").mkdir(parents=True)
     Path("third/small/decisions.jsonl").write_text("{}\n")
-    assert "has decisions that differ" in run("fetch", published, "--to", "third", code=1)[1]
+    assert "has other decisions than the set" in run("fetch", published, "--to", "third", code=1)[1]
     assert not Path("third/small/v2").exists()
 
 

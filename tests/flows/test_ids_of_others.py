@@ -154,7 +154,7 @@ def test_a_name_without_its_extension_is_the_image_s_unless_there_are_two() -> N
     table = pd.DataFrame({"image_id": ["img_1", "img_2", "img_3"], "file_name": ["t/000113.jpg", "x.jpg", "x.png"]})
 
     assert match_names(["000113"], set(), table, "image_id").ids == {"000113": "img_1"}
-    with pytest.raises(UserError, match="x is img_2 or img_3"):
+    with pytest.raises(UserError, match="x matches img_2 or img_3"):
         match_names(["x"], set(), table, "image_id")
 
 

@@ -156,7 +156,7 @@ def test_paths_within_options_are_beside_the_definition_and_names_stay(tmp_path:
     [
         (RECALL + "captions: {promt: zh/caption}\n", r"key 'captions.promt' is unknown. Next: did you mean 'prompt'\?"),
         (RECALL + "captions: {prompt: caption}\n", r"key 'captions.prompt.0': .*language/name"),
-        (RECALL + "captions: {prompt: [zh/caption, zh/caption]}\n", r"names something twice"),
+        (RECALL + "captions: {prompt: [zh/caption, zh/caption]}\n", r"contains a value twice"),
         (RECALL + "sizes: [10, 10]\n", r"key 'sizes': must be different whole numbers"),
         (RECALL + "gallery: album\n", r"give either gallery .a published set. or images"),
         ("name: pets\n", r"give either gallery .a published set. or images"),

@@ -154,7 +154,10 @@ def test_a_question_without_an_answer_is_pending(make_world: Make) -> None:
         ({"texts": ["llm"]}, "rephrases other queries"),
         ({"texts": ["word"], "phrasings": {"count": 2}}, "phrasings has an effect only if.*add llm"),
         ({"texts": ["word"], "budget": {"calls": 1}}, "budget has an effect only if"),
-        ({"texts": ["word", "llm"], "prompt_files": {"en/caption": "x.txt"}}, "no prompt of that name is asked"),
+        (
+            {"texts": ["word", "llm"], "prompt_files": {"en/caption": "x.txt"}},
+            "the definition uses no prompt of that name",
+        ),
     ],
 )
 def test_keys_that_nothing_reads_are_refused(make_world: Make, keys: dict[str, Any], message: str) -> None:

@@ -82,9 +82,9 @@ def test_a_file_that_nothing_would_use_is_refused(tmp_path: Path, keys: str, rea
     ("text", "reason"),
     [
         ("", "is empty"),
-        ("no field", r"has other fields than zh/topics.* it needs .*{topic_samples}"),
-        ("{topic_samples} {typo}", r"has other fields than zh/topics"),
-        ("x" * ((1 << 20) + 1), "has more than a megabyte"),
+        ("no field", r"does not have the same fields as zh/topics.* it needs .*{topic_samples}"),
+        ("{topic_samples} {typo}", r"does not have the same fields as zh/topics"),
+        ("x" * ((1 << 20) + 1), "is larger than one megabyte"),
     ],
 )
 def test_a_prompt_that_could_not_be_asked_is_refused(tmp_path: Path, text: str, reason: str) -> None:

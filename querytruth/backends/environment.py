@@ -95,7 +95,7 @@ def find_tested_version(name: str) -> str | None:
 def describe_newer(versions: Iterable[LibraryVersion]) -> str:
     """Return one line: which libraries are newer than tested, with both versions."""
     newer = [f"{one.name} {one.installed} (tested: {one.tested})" for one in versions if one.state == "newer"]
-    return f"newer than tested: {', '.join(newer)}" if newer else "none is newer than tested"
+    return f"newer than tested: {', '.join(newer)}" if newer else "no library is newer than the tested version"
 
 
 class EnvironmentFault(UserError):
@@ -140,7 +140,7 @@ def _name_version(name: str) -> str:
 
     here, tested = version(name), find_tested_version(name)
     is_other = tested is not None and Version(here).public != tested  # of 2.13.0+cpu, 2.13.0
-    return f"{name} {here}, where {tested} was tested" if is_other else f"{name} {here}"
+    return f"{name} {here} (tested with {tested})" if is_other else f"{name} {here}"
 
 
 def make_environment_fault(
@@ -150,9 +150,8 @@ def make_environment_fault(
     text = first_line(error) if isinstance(error, Exception) else type(error).__name__
     kind = type(error).__name__
     library = library_of(error, called)
-    reason = (
-        f"cannot work here: {kind}" + (f": {text}" if text != kind else "") + (f", in {library}" if library else "")
-    )
+    reason = f"failed in this environment: {kind}" + (f": {text}" if text != kind else "")
+    reason += f", in {library}" if library else ""
     return EnvironmentFault(stage, item, reason, next_step or _next_step(error, library))
 
 
@@ -168,15 +167,15 @@ def translate_environment_faults(stage: str, item: object, called: object = None
 
 
 def _next_step(error: BaseException, library: str) -> str:
-    again = "then run the same command: what is done is not repeated"
+    again = "then run the same command: finished work is not repeated"
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"pip install {error.name.partition('.')[0]}, {again}"
     if _is_of_device(error):
-        return f"give the device cpu, or repair the driver, {again}"
+        return f"set the device to cpu, or repair the driver, {again}"
     name, _, rest = library.partition(" ")
     tested = find_tested_version(name) if "tested" in rest else None
-    wanted = f"{name}=={tested}" if tested else f"a release of {name or 'the library'} that works here"
-    return f"install {wanted} (querytruth doctor compares all with the tested ones), {again}"
+    wanted = f"{name}=={tested}" if tested else f"a working release of {name or 'the library'}"
+    return f"install {wanted} (querytruth doctor compares all versions with the tested ones), {again}"
 
 
 def _is_of_device(error: BaseException) -> bool:

@@ -54,7 +54,7 @@ class PluginPackage:
     def import_plugin(self, plugin: str) -> Any:
         """Return the plug-in's module. Raises UserError for an unknown name or a library that is not installed."""
         if plugin not in self.list_plugins():
-            raise self._unknown_name_error(plugin, f"is no {self.noun}", plugin, self.list_plugins())
+            raise self._unknown_name_error(plugin, f"unknown {self.noun}", plugin, self.list_plugins())
         try:
             return importlib.import_module(self.elsewhere.get(plugin, f"{self.name}.{plugin}"))
         except ImportError as error:
@@ -79,7 +79,7 @@ class PluginPackage:
             item = f"{plugin}: {option}"
             if first["type"] == "extra_forbidden":
                 known = sorted(self.options_class(plugin).model_fields)
-                raise self._unknown_name_error(item, "is no option", option, known) from None
+                raise self._unknown_name_error(item, "unknown option", option, known) from None
             raise UserError(self.stage, item, first["msg"], "fix that option") from None
 
     def load_plugin(self, plugin: str, options: Mapping[str, Any]) -> Any:
@@ -111,6 +111,6 @@ def read_secret(variable: str, stage: str) -> str:
     """Return the value of an environment variable. Raises UserError, which never states the value."""
     value = os.environ.get(variable, "").strip()
     if not value or not value.isascii() or not value.isprintable():
-        reason = "holds characters that no header may have" if value else "is empty or not set"
-        raise UserError(stage, f"environment variable {variable}", reason, "set it to the service's key")
+        reason = "contains characters that are not allowed in a header" if value else "is empty or not set"
+        raise UserError(stage, f"environment variable {variable}", reason, "set it to the key of the service")
     return value

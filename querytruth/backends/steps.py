@@ -233,7 +233,7 @@ def use_cluster(runner: str, workers: int) -> Iterator[Executor | None]:
     where Dask is not installed, and for a cluster that does not answer."""
     kind, _, address = runner.partition(":")
     if kind not in _RUNNERS or (kind == "threads" and address):
-        raise UserError("run", runner, "is no runner", suggest_choice(kind, list(_RUNNERS)))
+        raise UserError("run", runner, "unknown runner", suggest_choice(kind, list(_RUNNERS)))
     if kind == "threads":
         yield None
         return
@@ -251,7 +251,7 @@ def use_cluster(runner: str, workers: int) -> Iterator[Executor | None]:
             client = Client(scheduler, timeout=_START_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             reason = f"does not answer ({type(error).__name__})"
-            raise UserError("run", runner, reason, "check the address, and that it is up") from None
+            raise UserError("run", runner, reason, "check the address and that the cluster is running") from None
         with client:
             yield client.get_executor(pure=False)
 
@@ -259,6 +259,6 @@ def use_cluster(runner: str, workers: int) -> Iterator[Executor | None]:
 def describe_lost_part(error: BaseException) -> UserError | None:
     """Return the error of a part whose workers died one after the other, or whose cluster is gone; None for others."""
     if isinstance(error, CancelledError) or type(error).__name__ in _LOST:
-        reason = f"lost the workers of a part, or the cluster itself is gone ({type(error).__name__})"
-        return UserError("run", "dask", reason, "see the workers' logs, then run again: what is done is kept")
+        reason = f"lost the workers of a part, or the whole cluster ({type(error).__name__})"
+        return UserError("run", "dask", reason, "check the workers' logs, then run again: finished parts are kept")
     return None

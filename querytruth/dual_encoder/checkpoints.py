@@ -63,8 +63,8 @@ def create_tower(architecture: str, options: dict[str, Any], **fitting: int) -> 
     except Exception as error:  # invalid configurations raise any exception
         if is_certain_environment_fault(error):
             raise make_environment_fault(_STAGE, architecture, error) from None
-        reason = f"cannot be made ({type(error).__name__}: {first_line(error)})"
-        next_step = "name a type of transformers, such as resnet, vit or bert, and options of its configuration"
+        reason = f"cannot be created ({type(error).__name__}: {first_line(error)})"
+        next_step = "name a model type of transformers, such as resnet, vit or bert, and options of its configuration"
         raise UserError(_STAGE, architecture, reason, next_step) from None
 
 
@@ -124,11 +124,11 @@ def read_model_description(folder: Path) -> dict[str, Any]:
     try:
         description: dict[str, Any] = parse_json(read_regular(folder / DESCRIPTION))
     except FileNotFoundError:
-        raise UserError(_STAGE, folder, f"holds no {DESCRIPTION}", "give a folder that querytruth train made") from None
+        raise UserError(_STAGE, folder, f"has no {DESCRIPTION}", "give a folder that querytruth train made") from None
     except (OSError, ValueError) as error:
         raise UserError(_STAGE, folder / DESCRIPTION, f"cannot be read ({error})", "train it again") from None
     if description.get("format") != _FORMAT:
-        reason = f"is of format {description.get('format')}, this release reads {_FORMAT}"
+        reason = f"has format {description.get('format')}, but this release reads {_FORMAT}"
         raise UserError(_STAGE, folder / DESCRIPTION, reason, "use the release that wrote it")
     return description
 
@@ -163,7 +163,7 @@ def read_state(folder: Path) -> dict[str, Any] | None:
         if is_certain_environment_fault(error):
             raise make_environment_fault("resume", file, error) from None
         reason = f"cannot be read ({type(error).__name__})"
-        raise UserError("resume", file, reason, "remove the file: the training begins anew") from None
+        raise UserError("resume", file, reason, "remove the file: the training then starts again") from None
     return state
 
 

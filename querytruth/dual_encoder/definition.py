@@ -25,7 +25,7 @@ class SplitOptions(StrictModel):
     @model_validator(mode="after")
     def _numbers_are_whole(self) -> SplitOptions:
         if self.lists is not None and self.model_fields_set & {"validation", "test"}:
-            raise ValueError("lists say which images are in which part: leave out validation and test")
+            raise ValueError("lists already assign the images to parts: leave out validation and test")
         for value in (self.validation, self.test):
             if value >= 1 and value != int(value):
                 raise ValueError(f"{value} is neither a share nor a whole number of images")
@@ -87,7 +87,7 @@ class OptimizationOptions(StrictModel, allow_inf_nan=False):
     def _four_stages(self) -> OptimizationOptions:
         rising = all(earlier < later for earlier, later in zip(self.stages, self.stages[1:], strict=False))
         if self.stages and (len(self.stages) != 4 or self.stages[0] != 1 or not rising):
-            raise ValueError("stages are four rising epochs from 1 on, or []")
+            raise ValueError("stages needs four rising epochs from 1 on, or []")
         return self
 
 
@@ -133,9 +133,9 @@ class TrainingDefinition(SetDefinition):
     @model_validator(mode="after")
     def _towers_fit(self) -> TrainingDefinition:
         if self.work is not None:
-            raise ValueError("a training keeps nothing in a bucket: leave out work")
+            raise ValueError("a training does not use a bucket: leave out work")
         if self.publish_to is not None:
-            raise ValueError("models are stored on disk: give a folder as out, and no publish_to")
+            raise ValueError("models are stored on disk: set out to a folder, and leave out publish_to")
         if self.images.architecture in RECURRENT_ARCHITECTURES:
             raise ValueError(f"images.architecture: {self.images.architecture} reads texts, not images")
         if self.texts.architecture in RECURRENT_ARCHITECTURES and self.heads.pooling == "cls":

@@ -29,7 +29,7 @@ def load(options: EmbedderOptions) -> DualEncoderEmbedder:
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        reason = f"its weights are of another model ({str(error).splitlines()[0]})"
+        reason = f"its weights belong to another model ({str(error).splitlines()[0]})"
         raise UserError("load model", options.name, reason, "train it again") from None
     model = model.eval().to(choose_device(options.device, "load model"))
     revision = "files:" + hashlib.sha256(canonical_json(description)).hexdigest()

@@ -32,7 +32,7 @@ class ImageEncoder(nn.Module):
         sizes = getattr(config, "hidden_sizes", None) or [getattr(config, name, None) for name in _WIDTHS]
         widths = [size for size in sizes if isinstance(size, int)]
         if not widths:
-            raise ValueError(f"a {config.model_type} does not say how wide its features are")
+            raise ValueError(f"a {config.model_type} does not state the width of its features")
         self.width = widths[-1]
         names = (name.rpartition(".")[2] for name, _ in backbone.named_parameters())
         self._has_class_token = any(name in _CLASS_TOKENS for name in names)
@@ -186,7 +186,7 @@ def pool_tokens(hidden: Tensor, mask: Tensor, method: str) -> Tensor:
         return _max(hidden, mask)
     if method == "mean_max":
         return _MEAN_SHARE * _mean(hidden, mask) + _MAX_SHARE * _max(hidden, mask)
-    raise ValueError(f"pooling {method!r} is none of {', '.join(POOLINGS)}")
+    raise ValueError(f"unknown pooling {method!r}; choose from {', '.join(POOLINGS)}")
 
 
 def _mean(hidden: Tensor, mask: Tensor) -> Tensor:

@@ -78,7 +78,7 @@ def _one_line(definition: TrainingDefinition) -> Iterator[None]:
     except Exception as error:  # of hundreds of models, each has its own
         if environment.is_certain_environment_fault(error):  # which fails with every tower
             raise environment.make_environment_fault(_STAGE, name, error) from None
-        reason = f"cannot be the tower of images: {first_line(error)}"
+        reason = f"cannot be used as the image tower: {first_line(error)}"
         raise UserError(_STAGE, name, reason, "name an image model such as resnet, efficientnet or vit") from None
 
 
@@ -101,7 +101,7 @@ def _image_tower(definition: TrainingDefinition) -> Any:
     model = checkpoints.load_pretrained_tower(tower.name)
     size = getattr(model.config, "image_size", definition.size)
     if size != definition.size:
-        raise UserError(_STAGE, tower.name, f"takes images of {size} pixels", f"say --set size={size}")
+        raise UserError(_STAGE, tower.name, f"needs images of {size} pixels", f"give --set size={size}")
     return model
 
 
@@ -112,7 +112,7 @@ def _tokenizer(definition: TrainingDefinition, texts: list[str]) -> Any:
     share = _unknown(tokenizer, texts)
     if share > _MOST_UNKNOWN:
         reason = f"does not know {share:.0%} of the tokens of these texts"
-        raise UserError(_STAGE, definition.texts.name, reason, "name a model of their language, or choose `languages`")
+        raise UserError(_STAGE, definition.texts.name, reason, "name a model for their language, or choose `languages`")
     return tokenizer
 
 
@@ -136,7 +136,7 @@ def _text_tower(definition: TrainingDefinition, tokenizer: Any) -> tuple[Any, di
         model = checkpoints.load_pretrained_tower(tower.name)
         limit = int(getattr(model.config, "max_position_embeddings", definition.max_length))
         if definition.max_length > limit:
-            raise UserError(_STAGE, tower.name, f"takes {limit} tokens at most", f"say --set max_length={limit}")
+            raise UserError(_STAGE, tower.name, f"accepts at most {limit} tokens", f"give --set max_length={limit}")
     else:
         sizes = {"vocab_size": len(tokenizer), "max_position_embeddings": definition.max_length, "pad_token_id": 0}
         model = checkpoints.create_tower(str(tower.architecture), tower.options, **sizes)
@@ -198,7 +198,7 @@ def run_training(job: TrainingJob) -> list[dict[str, Any]]:
                 with environment.translate_environment_faults("train", job.definition.name, torch):
                     _epoch(job, trainables, progress, advance)
         except torch.OutOfMemoryError:
-            raise UserError("train", job.device, "has not enough memory", "give a smaller steps.batch") from None
+            raise UserError("train", job.device, "ran out of memory", "lower steps.batch") from None
     return progress.history
 
 
@@ -224,7 +224,7 @@ def _epoch(job: TrainingJob, trainables: dict[str, Any], progress: TrainingProgr
         means = _step(job, trainables, epoch, number, rules.rate * stage.rate_factor * factor, order[number])
         if not math.isfinite(means[0]):
             reason = f"has the loss {means[0]} in batch {number + 1}"
-            raise UserError("train", f"epoch {epoch}", reason, "remove the folder and give a lower steps.rate")
+            raise UserError("train", f"epoch {epoch}", reason, "remove the folder and lower steps.rate")
         size = len(order[number])
         added = [*(mean * size for mean in means), size, time.monotonic() - started]
         progress.sums = [total + more for total, more in zip(progress.sums, added, strict=True)]
@@ -336,9 +336,9 @@ def _load_progress(job: TrainingJob, trainables: dict[str, Any]) -> TrainingProg
         return TrainingProgress()
     if state["key"] != job.key:
         reason = "holds the state of another training (its definition or set differs)"
-        raise UserError("resume", job.folder, reason, "give this one another name, or remove the folder")
+        raise UserError("resume", job.folder, reason, "give this training another name, or remove the folder")
     for name, part in trainables.items():
         part.load_state_dict(state[name])
     progress = TrainingProgress(**state["progress"])
-    current_run().reporter.log(f"going on from epoch {progress.epoch}, batch {progress.batch}")
+    current_run().reporter.log(f"continuing from epoch {progress.epoch}, batch {progress.batch}")
     return progress

@@ -71,7 +71,7 @@ def split_images(images: pd.DataFrame, validation: float, test: float, seed: int
     parts = pd.Series(lowest.map(part_of).to_numpy(), index=pd.Index(ids, name="image_id"), name="part")
     for part in SPLIT_PARTS:
         if not (parts == part).any():
-            raise UserError("split", part, f"has none of the {len(ids)} images", "give a larger set, or other shares")
+            raise UserError("split", part, f"gets none of the {len(ids)} images", "give a larger set, or other shares")
     return parts
 
 
@@ -82,7 +82,7 @@ def read_parts(images: pd.DataFrame, lists: Mapping[Any, Path]) -> pd.Series:
     for part, path in lists.items():
         for name in (_base_name(line) for _, line in iterate_lines(path) if line.strip()):
             if part_of.setdefault(name, part) != part:
-                reason = f"lists {name}, which is in the list of {part_of[name]}, too"
+                reason = f"lists {name}, which is also in the list of {part_of[name]}"
                 raise UserError("split", path, reason, "keep it in one of them")
     parts = images["file_name"].fillna("").map(_base_name).map(part_of)
     for part, path in lists.items():
@@ -233,9 +233,9 @@ def read_pixels(stored: StoredSet, side: int) -> PixelTable:
     assert stored_pixels is not None
     rows, known = stored_pixels
     if not known.all():
-        current_run().reporter.log(f"{int((~known).sum())} of {len(ids)} images cannot be read, and are left out")
+        current_run().reporter.log(f"{int((~known).sum())} of {len(ids)} images cannot be read and are left out")
     if not known.any():
-        reason = "none of its images is at hand"
+        reason = "none of its images is available"
         raise UserError("read images", stored.path, reason, "restore them, or build the set with `render`")
     return PixelTable(ids, rows, known)
 

@@ -26,8 +26,8 @@ def render_training_report(
     lines = [
         f"# {definition.title or definition.name}",
         "",
-        f"Trained on {split['set']}: {images['train']} images learned from, {images['validation']} to choose the "
-        f"epoch by, {images['test']} kept back.",
+        f"Trained on {split['set']}: {images['train']} images for training, {images['validation']} for choosing the "
+        f"epoch, {images['test']} held out for the test.",
         "",
         *format_scores_table(figures, chance),
         *(["", f"Warning: {warning}"] if (warning := warn_of_chance(chance)) else []),
@@ -41,7 +41,7 @@ def render_training_report(
             f"| {epoch['epoch']} | {epoch['stage'] or '-'} | {epoch['loss']:.3f} | {right['text_to_image']:.3f} "
             f"| {right['image_to_text']:.3f} | {mean['hit@1']:.3f} | {mean['hit@10']:.3f} | {epoch['seconds']:.0f} |"
         )
-    lines += ["", "Epochs: accuracies within a batch while learning, means of both directions on the validation part."]
+    lines += ["", "Epochs: accuracies within a training batch, and means of both directions on the validation part."]
     return "\n".join(lines) + "\n"
 
 
@@ -63,7 +63,7 @@ def list_score_rows(figures: Figures, chance: Mapping[str, float]) -> list[list[
 def warn_of_chance(chance: Mapping[str, float]) -> str:
     """Return a warning where a random order gets much of a figure, because few images were kept back; else ""."""
     easy = [f"{title} {chance[metric]:.3f}" for title, metric in ROWS if chance.get(metric, 0) >= _MUCH]
-    return f"a random order gets {', '.join(easy)}: so few images say little, raise split.test" if easy else ""
+    return f"a random order gets {', '.join(easy)}: the test part is too small, raise split.test" if easy else ""
 
 
 def _format_interval(figure: Sequence[float]) -> str:

@@ -16,10 +16,10 @@ from querytruth.formats.set_images import ImageStore, decode_base64_image
 from querytruth.sets.benchmark_set import RENDERED_SIZE_COLUMNS, is_square_mode
 
 _KEYS = {"query_id": "query", "image_id": "image"}
-_GRADES = {"1": "right, as the publisher says"}
-CAPTION_GRADES = {"1": "the text was written of this image"}
+_GRADES = {"1": "relevant according to the publisher"}
+CAPTION_GRADES = {"1": "the text was written for this image"}
 SINGLE_IMAGE_LIMITATION = (
-    "Only the image that a text was written of counts as right, though the text may fit others as well."
+    "Only the image that a text was written for counts as relevant, although the text may also fit others."
 )
 CaptionLine = tuple[str, str, str]  # the text's id, the text, the image's id
 
@@ -95,7 +95,7 @@ def read_token_lines(path: Path) -> list[CaptionLine]:
             query, text = text_files.split_id_and_text(line, path, number)
             if "#" not in query:
                 raise text_files.import_error(
-                    f"{path} line {number}", f"begins with {query[:60]!r}, which is no image#number"
+                    f"{path} line {number}", f"begins with {query[:60]!r}, not with image#number"
                 )
             caption_lines.append((query, text, query.partition("#")[0]))
     return caption_lines
@@ -133,7 +133,7 @@ def read_texts(path: Path) -> list[tuple[str, str, list[str]]]:
     rows = []
     for number, line in text_files.iterate_json_lines(path, record_type):
         if line.image_ids is None:
-            reason = f"has no {record_type.__struct_encode_fields__[2]}: the publisher keeps the truth of this split"
+            reason = f"has no {record_type.__struct_encode_fields__[2]}: the ground truth of this split is not public"
             raise text_files.import_error(f"{path} line {number}", reason, "read another split, such as valid")
         rows.append((str(line.text_id), line.text.strip(), [str(image) for image in line.image_ids]))
     return rows
@@ -148,7 +148,7 @@ def read_base64_images(
     for number, line in text_files.iterate_lines(path):
         image, tab, text = line.partition("\t")
         if not tab or not image.strip():
-            raise text_files.import_error(f"{path} line {number}", "is no id and image with a tab between them")
+            raise text_files.import_error(f"{path} line {number}", "is not an id and an image separated by a tab")
         data = decode_base64_image(text)
         if isinstance(data, str):
             rejections.append(("image", image.strip(), data, f"{path.name} line {number}"))
@@ -183,7 +183,7 @@ def read_split(
             "caption" if style == "caption" else "publisher",
         ),
         files=[path for path in (texts_path, images_file) if path.is_file()],
-        grades={"1": "right, as the publisher says"},
+        grades={"1": "relevant according to the publisher"},
         title=title,
         rejections=rejections,
     )

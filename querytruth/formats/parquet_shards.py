@@ -108,7 +108,7 @@ def read_shards(paths: list[Path], columns: Iterable[str], optional: Iterable[st
 
 
 def _damaged_file_error(path: Path, error: Exception) -> UserError:
-    return import_error(path, f"is no whole Parquet file ({str(error).splitlines()[0][:150]})")
+    return import_error(path, f"is not a complete Parquet file ({str(error).splitlines()[0][:150]})")
 
 
 def has_column(path: Path, name: str) -> bool:
@@ -131,7 +131,7 @@ def table_from_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, whe
         try:
             parts.append(batch.cast(pa.schema(fields)))
         except pa.ArrowException as error:
-            raise import_error(where, f"has a value of another kind ({str(error).splitlines()[0][:150]})") from None
+            raise import_error(where, f"has a value of the wrong type ({str(error).splitlines()[0][:150]})") from None
     return pa.Table.from_batches(parts) if parts else schema_without_dictionaries(schema).empty_table()
 
 
@@ -146,7 +146,7 @@ def extract_images(
             continue
         kind = batch.schema.field("image").type
         if not pa.types.is_struct(kind) or kind.get_field_index("bytes") < 0:
-            raise import_error("column 'image'", f"is {kind}, and no image as Hugging Face writes them")
+            raise import_error("column 'image'", f"is {kind}, not an image as Hugging Face stores them")
         data = batch.column("image").field("bytes")
         places += [put(image.as_py()) if image.is_valid else None for image in data]
         yield batch.drop_columns(["image"]).take(pa.array(range(len(batch))))  # a copy, which holds no images

@@ -22,10 +22,10 @@ from querytruth.sets.manifest_notes import (
 
 POLICY_TEXTS = {
     "drop": "A caption that also fits another image is left out.",
-    "merge": "Where a caption also fits other images, those are relevant, like its own.",
+    "merge": "If a caption also fits other images, they are relevant, like its own.",
     "recaption": "A caption that also fits other images was requested again, with their captions in the prompt.",
     "review": "A caption that also fits other images stays, and people judge each pair.",
-    "judge": "A judge was asked about the nearest images of each caption; those that it is sure of count.",
+    "judge": "A judge was asked about the nearest images of each caption; those it is sure about are relevant.",
 }
 _THEN = {
     "drop": "A caption that is still ambiguous is left out.",
@@ -34,28 +34,28 @@ _THEN = {
 }
 OUTCOME_TEXTS = {
     "dropped": "left out",
-    "merged": "the other images are relevant, too",
+    "merged": "the other images are also relevant",
     "marked": "left for people to judge",
     "asked_again": "unambiguous with its new caption",
     "kept": "unambiguous, because the other images have new captions",
-    "rescued": "still ambiguous, and in the set because of a person's override",
+    "rescued": "still ambiguous, kept in the set by a person's override",
 }
 _LEFT_OUT = {
     "too_many_rivals": "left out: it fits more images than are listed",
     "repeated_query": "left out: another query has the same text and the same relevant images",
 }
 _SYNTHETIC = (
-    "Its queries were made, not typed by people who search: they order systems, and absolute figures may be biased "
-    "(arXiv 2506.10301)."
+    "Its queries were generated, not typed by people who search: they rank systems, but absolute scores may be "
+    "biased (arXiv 2506.10301)."
 )
 _CONDITIONS = re.compile(r"cc-by(-nc)?(-nd|-sa)?")
 _KINDS = {
-    "gallery": "images to search in: what queries are made for, and what answers them",
-    "precision": "one query, many right images, from annotated objects",
+    "gallery": "images to search: queries are made for them and answered with them",
+    "precision": "one query, many relevant images, from annotated objects",
     "queries": "queries of a search log, judged by people",
-    "recall": "captions as queries, each of which finds the image that it was written of",
+    "recall": "captions as queries, each of which should find the image that it was written for",
     "generated": "queries about topics and objects, and images that were found for them on the web",
-    "imported": "queries, images and judgments as another collection has them",
+    "imported": "queries, images and judgments imported from another collection",
 }
 _SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
 _AMBIGUOUS = 8  # captions shown
@@ -69,8 +69,8 @@ def list_biases(kind: str, by_style: Mapping[str, int]) -> list[str]:
     typed = sum(count for style, count in by_style.items() if style.rpartition("/")[2] == _TYPED_STYLE)
     all_queries = sum(by_style.values())
     if 0 < typed < all_queries:
-        counts = f"{all_queries - typed:,} of its queries were made, {typed:,} were typed by people who search"
-        return [f"{counts}: absolute figures may be biased, and `--slice style` shows those of each."]
+        counts = f"{all_queries - typed:,} of its queries were generated, {typed:,} were typed by people who search"
+        return [f"{counts}: absolute scores may be biased, and `--slice style` shows those of each group."]
     return [_SYNTHETIC] if kind in ("precision", "recall", "generated") else []
 
 
@@ -90,7 +90,7 @@ def describe_outcome(example: AmbiguityExample, ledger: pd.DataFrame) -> str:
 def describe_comparisons(ambiguity: Ambiguity) -> list[str]:
     """Return the comparisons that found confusable images; the captions are always compared."""
     seen = ambiguity["seen"]
-    ways = {"captions": "nearness of captions", "pictures": "nearness of images", "descriptions": "descriptions"}
+    ways = {"captions": "caption similarity", "pictures": "image similarity", "descriptions": "descriptions"}
     return ["what the captions say", *[f"{ways[name]} ({seen[name]})" for name in ways if seen.get(name)]]
 
 
@@ -115,13 +115,11 @@ def describe_judge(judged: JudgeFigures) -> str:
     asked = f"{judged['name']} was asked about {judged['asked']:,} pairs"
     found = judged["reliability"]
     if found is None:
-        return (
-            f"{asked}; people answered {judged['answers']:,} of these, too few to believe it: it decides nothing yet."
-        )
+        return f"{asked}; people answered {judged['answers']:,} of these, too few to trust it: it decides nothing yet."
     return (
         f"{asked}: {judged['merged']:,} fit with a probability of {judged['at_least']:g} or more, calibrated on "
         f"{judged['answers']:,} answers of people (area under the ROC curve {found['area']:.3f}, expected calibration "
-        f"error {found['expected_error']:.3f}); of {judged['waiting']:,} it is not sure: people decide these."
+        f"error {found['expected_error']:.3f}); it is unsure about {judged['waiting']:,}: people decide these."
     )
 
 
@@ -129,12 +127,12 @@ def describe_language(measured: dict[str, Any]) -> str:
     """Return what the scores of a language were fitted to, and what is expected of them."""
     language = measured["language"]
     if not measured["is_calibrated"]:
-        return f"{language}: not calibrated ({measured['reason']}); the score is a rule of thumb, no probability."
+        return f"{language}: not calibrated ({measured['reason']}); the score is a rule of thumb, not a probability."
     fitted = measured["fitted_on"]
     return (
-        f"{language}: probabilities fitted to {fitted['pairs']:,} pairs of {fitted['source']}, by"
-        f" {measured['embedder']}, and to {fitted['unselected']['pairs']:,} {fitted['unselected']['source']}. On pairs"
-        f" of other images no tenth of the scale is off by more than {100 * measured['greatest_error']:.1f} points."
+        f"{language}: probabilities fitted to {fitted['pairs']:,} pairs of {fitted['source']}, by "
+        f"{measured['embedder']}, and to {fitted['unselected']['pairs']:,} {fitted['unselected']['source']}. On pairs "
+        f"of other images, every tenth of the scale is off by at most {100 * measured['greatest_error']:.1f} points."
     )
 
 
@@ -187,14 +185,14 @@ def _body(manifest: Manifest, tables: Tables, shortcuts: list[str]) -> Iterator[
     if certificate := manifest["notes"].get("certificate"):
         is_chinese = any(style.startswith("zh/") for style in manifest["counts"]["by_style"])
         stated = [f"{_plain(describe_certificate(certificate, one))}" for one in ("en", *["zh"] * is_chinese)]
-        yield "## How complete the truth is\n\n" + ".\n\n".join(stated) + "\n"
+        yield "## Completeness of the judgments\n\n" + ".\n\n".join(stated) + "\n"
     if ambiguity := manifest["notes"].get("ambiguity"):
         yield from _ambiguous(ambiguity, tables)
     if judged := manifest["notes"].get("judge"):
-        yield f"## What a judge decided\n\n{_plain(describe_judge(judged))}\n"
+        yield f"## Decisions of the judge\n\n{_plain(describe_judge(judged))}\n"
     if collection := manifest["notes"].get("collection"):
         yield from _collected(collection)
-    yield "## How it came about\n"
+    yield "## How the set was made\n"
     stages = [
         [s["stage"], f"{s['entered']:,}", f"{s['accepted']:,}", _reasons(s["rejected"]), _reasons(s["quarantined"])]
         for s in manifest["funnel"]
@@ -203,9 +201,9 @@ def _body(manifest: Manifest, tables: Tables, shortcuts: list[str]) -> Iterator[
     yield from (f"- input `{_plain(entry['file'])}` sha256 `{entry['sha256']}`" for entry in manifest["inputs"])
     decisions = manifest["decisions"]
     in_effect, stale = len(decisions["in_effect"]), len(decisions["stale"])
-    yield f"- decisions of people in effect: {in_effect}, no longer fitting: {stale}"
+    yield f"- effective decisions of people: {in_effect}, stale: {stale}"
     yield f"- content digest `{manifest['content_digest']}`"
-    yield f"- canary `{make_canary(manifest['content_digest'])}`: a text corpus with it holds this version\n"
+    yield f"- canary `{make_canary(manifest['content_digest'])}`: a text corpus with it contains this version\n"
     yield "## Known limitations\n"
     biases = list_biases(manifest["kind"], counts["by_style"])
     limitations = [*manifest["known_limitations"], *biases, *shortcuts]
@@ -226,12 +224,12 @@ def _collected(collection: Collection) -> Iterator[str]:
     summary = f"Of {chosen:,} queries{by_people}, {collection['queries']:,} found enough images."
     yield f"Found by `{_plain(collection['search'])}`{when}. {summary}"
     if fetched["hosts"]:
-        yield "Every image's address, web page and caption, and where the search names them its licence and creator,"
-        yield "stand in `images.parquet`.\n"
+        yield "The address, web page and caption of every image are in `images.parquet`, and its licence and creator"
+        yield "where the search names them.\n"
     else:
-        yield "No image was fetched from the web: the search has them on this machine.\n"
+        yield "No image was fetched from the web: the search used files on this machine.\n"
     figures = [collection["pictures_of_several_queries"], collection["same_picture_at_other_addresses"]]
-    columns = ["images right for several queries", "more addresses with the same image"]
+    columns = ["images relevant to several queries", "additional addresses of the same image"]
     yield from _table(columns, [[f"{figure:,}" for figure in figures]])
 
 
@@ -242,7 +240,7 @@ def _licences(tables: Tables) -> Iterator[str]:
     counts = sorted(licences.value_counts().items())
     yield from (f"- {_plain(str(licence))}: {number:,}" for licence, number in counts)
     if "creator" in tables.images and tables.images["creator"].notna().any():
-        yield "\nWhose they are: column `creator` of `images.parquet`."
+        yield "\nThe creators are in the column `creator` of `images.parquet`."
 
 
 def _images_alone(counts: Counts, tables: Tables) -> Iterator[str]:
@@ -250,22 +248,22 @@ def _images_alone(counts: Counts, tables: Tables) -> Iterator[str]:
     placed, dated = int(images["latitude"].notna().sum()), int(images["taken_at"].notna().sum())
     left_out = len(duplicates) - int(duplicates["is_representative"].sum())
     figures = [counts["images"], placed, dated, counts["duplicate_groups"], left_out]
-    columns = ["images", "with a place", "with a time", "groups of duplicates", "images left out for them"]
+    columns = ["images", "with a place", "with a time", "duplicate groups", "images left out as duplicates"]
     yield from _table(columns, [[f"{figure:,}" for figure in figures]])
 
 
 def _judged(manifest: Manifest, tables: Tables) -> Iterator[str]:
     counts = manifest["counts"]
     if nested := manifest["notes"].get("nested"):
-        yield f"The first {nested['size']:,} images of `{nested['of']}`, and its queries that they answer.\n"
+        yield f"The first {nested['size']:,} images of `{nested['of']}`, and those of its queries that they answer.\n"
     spread = counts["relevant_per_query"]
     span = f"{spread['least']:,} to {spread['most']:,}, median {spread['median']:g}"
     sizes = [f"{counts['queries']:,}", f"{counts['images']:,}", f"{counts['judgments']:,}"]
-    yield from _table(["queries", "images", "judgments", "right images a query"], [[*sizes, span]])
+    yield from _table(["queries", "images", "judgments", "relevant images per query"], [[*sizes, span]])
     yield "## Examples\n"
     traits = ["language", "level"] if manifest["kind"] == "precision" else ["language", "style"]
-    yield from _table(["query", *traits, "right images"], _examples(tables, traits))
-    yield "## What the grades mean\n"
+    yield from _table(["query", *traits, "relevant images"], _examples(tables, traits))
+    yield "## Meaning of the grades\n"
     yield from (f"- **{_plain(grade)}**: {_plain(meaning)}" for grade, meaning in manifest["grades"].items())
     yield "\nA pair that is not listed was never judged.\n"
 
@@ -304,7 +302,7 @@ def _ambiguous(ambiguity: Ambiguity, tables: Tables) -> Iterator[str]:
         outcome = describe_outcome(example, tables.ledger) + new
         rows.append([_plain(cell) for cell in (example["text"], fits, outcome)])
     if rows:
-        yield from _table(["caption", "fits, too", "what became of it"], rows)
+        yield from _table(["caption", "also fits", "outcome"], rows)
 
 
 def _table(columns: list[str], rows: list[list[str]]) -> Iterator[str]:

@@ -43,13 +43,13 @@ class FormatLimits:
         """Return descriptions of what the format leaves out of the set. Raises UserError where the set lacks what the
         format needs, or a loss is not allowed."""
         if self.needs_queries and not len(stored.tables.queries):
-            raise UserError("export", stored.path, "holds no queries", "export a recall, precision or generated set")
+            raise UserError("export", stored.path, "has no queries", "export a recall, precision or generated set")
         if self.needs_images:
             require_images(stored)
         lost = _describe(self.changes_figures, stored.tables)
         if lost and not allow_loss:
-            reason = f"has what {name} cannot hold: {'; '.join(lost)}"
-            next_step = "give --allow-loss to lose that, or choose beir, mteb or trec"
+            reason = f"has content that {name} cannot hold: {'; '.join(lost)}"
+            next_step = "give --allow-loss to export without it, or choose beir, mteb or trec"
             raise UserError("export", stored.path, reason, next_step)
         return lost + _describe(self.omissions, stored.tables)
 
@@ -88,7 +88,7 @@ def graded_relevance(tables: Tables) -> str:
     if len(counts) < 2:
         return ""
     shown = ", ".join(f"{number:,} of grade {grade}" for grade, number in counts.items())
-    return f"grades ({shown}; all of them count as right)"
+    return f"grades ({shown}; all of them count as relevant)"
 
 
 def judged_zeros(tables: Tables) -> str:
@@ -103,14 +103,14 @@ def several_relevant_images(tables: Tables) -> str:
     number, split = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     if not number:
         return ""
-    return f"{number:,} queries with several right images (split into {split:,}, each with one of them)"
+    return f"{number:,} queries with several relevant images (split into {split:,}, each with one of them)"
 
 
 def no_relevant_image(tables: Tables) -> str:
     """Describe queries without a relevant image."""
     answered = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].unique()
     number = int((~tables.queries["query_id"].isin(set(answered))).sum())
-    return f"{number:,} queries without a right image (left out)" if number else ""
+    return f"{number:,} queries without a relevant image (left out)" if number else ""
 
 
 def whitespace_in_texts(tables: Tables) -> str:
@@ -134,7 +134,7 @@ def lost_columns(name: str, kept: Collection[str]) -> Callable[[Tables], str]:
 def absent_queries(tables: Tables) -> str:
     """Describe the own queries without an answer, which are known by their column `stratum`."""
     number = len(list_absent(tables.queries, tables.qrels, len(tables.images)))
-    return f"that the gallery has no answer to {number:,} queries (they look unjudged)" if number else ""
+    return f"the fact that {number:,} queries have no answer in the gallery (they look unjudged)" if number else ""
 
 
 def candidate_judgments(tables: Tables) -> str:
@@ -145,7 +145,7 @@ def candidate_judgments(tables: Tables) -> str:
 def query_aliases(tables: Tables) -> str:
     """Describe the further ids of queries."""
     number = len(tables.query_aliases)
-    return f"{number:,} further ids of queries, of lines of a log that were joined" if number else ""
+    return f"{number:,} further query ids of merged log lines" if number else ""
 
 
 def collapse_whitespace(text: str) -> str:
@@ -161,7 +161,7 @@ NO_METADATA = (
     lost_columns("qrels", {"query_id", "image_id", "relevance"}),
 )
 # What even formats with all tables leave out: how the set was built.
-NO_LEDGER = ("the ledger of what was left out", candidate_judgments, query_aliases)
+NO_LEDGER = ("the ledger of rejected items", candidate_judgments, query_aliases)
 
 
 class RenderDescription(msgspec.Struct):
@@ -220,7 +220,7 @@ def write_readme(stored: StoredSet, out: Path, configs: list[dict[str, Any]], ho
 def find_config_files(folder: Path, split: str) -> dict[str, list[Path]]:
     """Return the Parquet files of every config: those in the README's front matter, else those of each folder."""
     if not folder.is_dir():
-        raise import_error(folder, "is no folder", "give the folder that holds README.md and the Parquet files")
+        raise import_error(folder, "is not a folder", "give the folder that holds README.md and the Parquet files")
     files_by_config = {name: _files(folder, data, split) for name, data in _named_configs(folder / "README.md")}
     if not files_by_config:
         folders = sorted({path.parent for path in folder.rglob("*.parquet")})
@@ -229,7 +229,7 @@ def find_config_files(folder: Path, split: str) -> dict[str, list[Path]]:
         }
     if not any(files_by_config.values()):
         next_step = "check the path; a repository's large files may be missing"
-        raise import_error(folder, "holds no Parquet files", next_step)
+        raise import_error(folder, "has no Parquet files", next_step)
     return files_by_config
 
 
@@ -244,7 +244,7 @@ def _named_configs(readme: Path) -> list[tuple[str, Any]]:
         front = load_yaml(text[4:].partition("\n---")[0])
         return [(str(entry["config_name"]), entry["data_files"]) for entry in front.get("configs", [])]
     except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError):
-        raise import_error(readme, "has a front matter that names no configs", "fix it, or remove the file") from None
+        raise import_error(readme, "has a front matter without configs", "fix it, or remove the file") from None
 
 
 def _files(folder: Path, data: Any, split: str) -> list[Path]:

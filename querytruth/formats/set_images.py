@@ -134,8 +134,8 @@ def require_images(stored: StoredSet) -> None:
     """Raise UserError where the set lacks images."""
     lacking = int(stored.tables.images["path"].isna().sum())
     if lacking or not len(stored.tables.images):
-        reason = f"{lacking:,} of {len(stored.tables.images):,} images are not at hand, and this format holds them"
-        next_step = "build the set with its images, give --images where they lie outside it, or choose trec or beir"
+        reason = f"{lacking:,} of {len(stored.tables.images):,} images are not available, and this format needs them"
+        next_step = "build the set with its images, give --images if they are stored elsewhere, or choose trec or beir"
         raise UserError(_STAGE, stored.path, reason, next_step)
 
 
@@ -182,10 +182,10 @@ def _read_inside(folder: Path, image_id: str, path: str, sha256: str | None) -> 
 def _read_outside(image_id: str, path: str, sha256: Any) -> SetImage:
     item = f"{image_id} {path}"
     if source_names.is_web_url(path):
-        raise UserError(_STAGE, path, "is on the web", "fetch the images first, then build the set from them")
+        raise UserError(_STAGE, path, "is a web address", "fetch the images first, then build the set from them")
     data = _read(path, item)
     if isinstance(sha256, str) and hashlib.sha256(data).hexdigest() != sha256:
-        reason = "is not the image any more that the set was built from"
+        reason = "is no longer the image that the set was built from"
         raise UserError(_STAGE, item, reason, "restore the image, or build the set again")
     return _identify(image_id, data, item)
 
@@ -201,5 +201,5 @@ def _read(location: str, item: str) -> bytes:
 def _identify(image_id: str, data: bytes, item: str) -> SetImage:
     kind = sniff_format(data)
     if kind is None:
-        raise UserError(_STAGE, item, "is no image", "run verify on the set, restore the image")
+        raise UserError(_STAGE, item, "is not an image", "run verify on the set, restore the image")
     return SetImage(image_id, data, IMAGE_SUFFIXES[kind])

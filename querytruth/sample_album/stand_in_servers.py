@@ -111,15 +111,15 @@ def serve_stand_ins(folder: Path, captions: int, search: int) -> None:
     use."""
     Servers.index = index_folder(folder)
     if not Servers.index:
-        raise UserError("demo-servers", folder, "holds no image that opens", "name a folder of photos")
+        raise UserError("demo-servers", folder, "has no readable image", "name a folder of photos")
     servers = []
     for port in (captions, search):
         try:
             servers.append(ThreadingHTTPServer(("127.0.0.1", port), Servers))
         except OSError as error:
             reason = f"cannot be opened ({error.strerror})"
-            raise UserError("demo-servers", f"port {port}", reason, "give others: --captions, --search") from None
-    print(f"{len(Servers.index)} images; captions on {captions}, search on {search}; Ctrl-C ends both", flush=True)
+            raise UserError("demo-servers", f"port {port}", reason, "use other --captions, --search") from None
+    print(f"{len(Servers.index)} images; captions on {captions}, search on {search}; Ctrl-C stops both", flush=True)
     threads = [threading.Thread(target=server.serve_forever, daemon=True) for server in servers]
     for thread in threads:
         thread.start()

@@ -92,10 +92,10 @@ def test_the_line_names_stage_item_library_and_next_step() -> None:
         raise AttributeError("no attribute 'dtype'\nand more")
     line = str(shown.value)
     assert "\n" not in line
-    assert line.startswith("tiny (embed texts): cannot work here: AttributeError: no attribute 'dtype', in numpy ")
-    assert "Next: install a release of numpy that works here" in line
+    assert line.startswith("tiny (embed texts): failed in this environment: AttributeError: no attribute 'dtype', in n")
+    assert "Next: install a working release of numpy" in line
     device = make_environment_fault("train", "tiny", AssertionError("Torch not compiled with CUDA enabled"))
-    assert "give the device cpu" in device.next_step
+    assert "set the device to cpu" in device.next_step
     missing = ModuleNotFoundError("No module named 'torchvision'", name="torchvision.ops")
     assert make_environment_fault("train", "tiny", missing).next_step.startswith("pip install torchvision,")
 
@@ -157,10 +157,10 @@ def test_one_file_with_such_an_error_is_its_own(monkeypatch: pytest.MonkeyPatch,
 
 
 def _fail(_job: ThumbnailJob) -> bytes:
-    raise ImportError("PNG cannot be decoded here")
+    raise ImportError("cannot decode PNG here")
 
 
 @pytest.mark.thorough
 def test_a_worker_process_hands_it_on_as_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="PNG cannot be decoded here"):
+    with pytest.raises(UserError, match="cannot decode PNG here"):
         list(map_in_workers(_fail, [ThumbnailJob(str(tmp_path / "a.png"), 64)]))

@@ -160,7 +160,9 @@ def test_an_image_search_gets_its_paths_from_beside_the_definition(drop: Drop, t
     assert definition.collect.options == {"shelf": str(tmp_path / "books"), "sort": "date"}
     search = load_image_search(definition.collect.search, **definition.collect.options)
     assert search.search("dog", 1, lambda page, read: read(b"")).candidates[0].url == f"{tmp_path}/books/dog.jpg"
-    with pytest.raises(UserError, match=r"shelf: shlef .*is no option. Next: did you mean 'shelf'\? \(choose from she"):
+    with pytest.raises(
+        UserError, match=r"shelf: shlef .*unknown option. Next: did you mean 'shelf'\? \(choose from she"
+    ):
         load_image_search("shelf", shlef="x")
 
 
@@ -195,7 +197,7 @@ def test_a_filter_is_a_key_of_the_definition_and_a_reason_of_the_ledger(tmp_path
 
 
 def test_an_unknown_name_answers_with_the_nearest_and_all() -> None:
-    with pytest.raises(UserError, match=r"is no image search. .*mean 'baidu'\? \(choose from baidu, folder"):
+    with pytest.raises(UserError, match=r"unknown image search. .*mean 'baidu'\? \(choose from baidu, folder"):
         IMAGE_SEARCHES.import_plugin("baidoo")
 
 

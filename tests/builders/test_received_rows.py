@@ -56,5 +56,5 @@ def test_an_index_of_weights_names_plain_files_beside_it(tmp_path: Path, named: 
     index.write_text(json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors"}}))
     check_weight_format("m", tmp_path, "load model")
     index.write_text(json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors", "b": named}}))
-    with pytest.raises(UserError, match=r"names .* which is no \.safetensors file beside it"):
+    with pytest.raises(UserError, match=r"names .* which is not a \.safetensors file in the same folder"):
         check_weight_format("m", tmp_path, "load model")

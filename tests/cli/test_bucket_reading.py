@@ -71,4 +71,4 @@ def test_export_names_the_set_and_not_the_copy_in_the_cache(run: Run, url: str) 
 def test_offline_refuses_a_url_also_where_the_cache_has_the_version(run: Run, url: str) -> None:
     asked = ("evaluate", url, "--baseline", "oracle", "--report", "again")
     run(*asked)
-    assert "--offline connects to nothing" in " ".join(run(*asked, "--offline", code=1)[1].split())
+    assert "--offline forbids connections" in " ".join(run(*asked, "--offline", code=1)[1].split())

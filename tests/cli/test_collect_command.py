@@ -101,8 +101,8 @@ def test_no_definition_and_no_option_leads_to_this_machine(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("override", "fault"),
     [
-        ("collect.search=gogle", "gogle (load image search): is no image search"),
-        ("collect.options.enpoint=x", "is no option. Next: did you mean 'endpoint'?"),
+        ("collect.search=gogle", "gogle (load image search): unknown image search"),
+        ("collect.options.enpoint=x", "unknown option. Next: did you mean 'endpoint'?"),
         ("collect.keep=30", "keep (30) must not exceed first (6)"),
         ("collect.same_url=keep", "key 'collect.same_url': Input should be 'drop' or 'merge'"),
         ("collect.licences=[cc-by-4.0]", "family 'cc-by-4.0': write 'cc-by'"),

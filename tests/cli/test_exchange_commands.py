@@ -10,10 +10,10 @@ import pytest
 from tests.small_sets import publish_small_set, small_tables
 
 FAULTS = [
-    (["export", "sets/small", "beirr", "out"], "is no format. Next: did you mean 'beir'?"),
+    (["export", "sets/small", "beirr", "out"], "unknown format. Next: did you mean 'beir'?"),
     (["export", "sets/small", "chinese_clip", "out"], "--allow-loss"),
     (["import", "mteb", "nowhere", "datasets/other"], "nowhere"),
-    (["import", "mugee", "sets", "datasets/other"], "is no format. Next: did you mean 'muge'?"),
+    (["import", "mugee", "sets", "datasets/other"], "unknown format. Next: did you mean 'muge'?"),
     (["import", "csv", "sets", "datasets/UPPER"], "name"),
 ]
 

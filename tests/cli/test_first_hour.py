@@ -61,7 +61,7 @@ def test_options_that_do_not_go_together_are_one_line(run: Run, options: list[st
 
 def test_the_version_and_the_sets_are_listed(run: Run, tmp_path: Path) -> None:
     assert run("--version")[0].startswith("querytruth ")
-    assert "is no folder" in run("list", code=1)[1]
+    assert "is not a folder" in run("list", code=1)[1]
     stored = publish_small_set(tmp_path, small_tables())
     [listed] = json.loads(run("list", "--out", "sets", "--json")[0])
     assert (listed["name"], listed["version"], listed["images"]) == (stored.manifest["name"], 1, 4)
@@ -115,7 +115,7 @@ def test_a_doctor_asks_the_hub_for_models_that_must_be_downloaded(
         assert "the build downloads nobody/such-a-model" in run(*words)[0]
         monkeypatch.setattr("huggingface_hub.HfApi.model_info", refuse)
         printed, _ = run(*words, code=1)
-    assert "the hub does not give it (ConnectionError)" in printed and "hf download nobody/such-a-model" in printed
+    assert "the hub did not provide it (ConnectionError)" in printed and "hf download nobody/such-a-model" in printed
 
 
 def test_a_doctor_finds_a_missing_v1(run: Run, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_doctor_finds_a_server_that_is_down_and_images_that_are_gone(run: Run,
     words = definition(run, tmp_path, f"{unused_url()}/v1")
     (tmp_path / "photos" / "one.jpg").unlink()
     printed, _ = run(*words, code=1)
-    assert "nothing may listen there" in printed and "contains no images" in printed
+    assert "no server seems to listen there" in printed and "contains no images" in printed
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_a_doctor_finds_a_server_that_is_down_and_images_that_are_gone(run: Run,
         ("http://h:1", "not_found", "", "try base_url: http://h:1/v1"),
         ("http://h:1/v1", "not_found", "", "http://h:1/v1/models lists"),
         ("https://h:1/v1", "tls_error", "", "plain http://"),
-        ("http://h:1/v1", "unauthorized", "", "name its variable as key_env"),
-        ("http://nohost/v1", "connection_failed", "NameResolutionError", "there is no host 'nohost'"),
+        ("http://h:1/v1", "unauthorized", "", "set key_env to its variable"),
+        ("http://nohost/v1", "connection_failed", "NameResolutionError", "the host 'nohost' does not exist"),
         ("http://h:1/v1", "server_error", "", "at http://h:1/v1"),
     ],
 )

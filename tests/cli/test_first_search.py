@@ -42,7 +42,7 @@ def test_a_trial_says_what_to_write(run: Run, search: Loopback, tmp_path: Path) 
     file.write_text(WRITTEN.format(url=search.url))
     trial = ("search", "--trial", "--system", "my-search.yaml", "small", "a dog, wet", "--out", "sets")
     _, told = run(*trial, code=1)
-    assert 'lists of the answer: data."page-1" (photo, match), data.facets (colour)' in told
+    assert 'lists in the answer: data."page-1" (photo, match), data.facets (colour)' in told
     file.write_text(file.read_text().replace("results: hits", "results: 'data.\"page-1\"'"))
     file.write_text(file.read_text().replace("id: document.file", "id: photo.name"))
     shown, _ = run(*trial)
@@ -100,9 +100,9 @@ def test_a_trial_names_the_paths_that_the_answer_has(run: Run, tmp_path: Path) -
     file.write_text(WRITTEN.format(url=server.url) + "score: match.score\nids: file_name\n")
     trial = ("search", "--trial", "--system", "my-search.yaml", "small", "a dog, wet", "--out", "sets")
     shown = " ".join(run(*trial)[0].split())
-    assert "id: document.file finds nothing in a result; it has doc.name (" in shown
-    assert "score: match.score finds nothing in a result; it has doc.page ('3'), meta.\"match score\" ('0.5')" in shown
-    assert run(*trial[:4], "a dog, wet")[0].count("finds nothing") == 2, "a trial without a set says it, too"
+    assert "id: document.file matches nothing in a result; the result has doc.name (" in shown
+    assert "score: match.score matches nothing in a result; the result has doc.page ('3'), meta.\"match sc" in shown
+    assert run(*trial[:4], "a dog, wet")[0].count("matches nothing") == 2, "a trial without a set says it, too"
     server.close()
 
 

@@ -261,9 +261,9 @@ def test_one_image_is_tried(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"body": {"q": "{query}", "i": "{image}"}, "method": "POST"}, "sends texts and images"),
-        ({"body": {"i": "{image}"}}, "sends an image by GET"),
-        ({"image_part": "file", "body": ["a"], "method": "POST"}, "has a body that is no form"),
+        ({"body": {"q": "{query}", "i": "{image}"}, "method": "POST"}, "sends both texts and images"),
+        ({"body": {"i": "{image}"}}, "sends an image with GET"),
+        ({"image_part": "file", "body": ["a"], "method": "POST"}, "has a body that is not a form"),
     ],
 )
 def test_a_search_is_by_texts_or_by_images(run: Run, tmp_path: Path, options: dict[str, Any], reason: str) -> None:

@@ -228,5 +228,5 @@ def test_a_set_goes_out_in_a_format_and_comes_back(small: StoredSet) -> None:
     assert isinstance(qt.load(small).export("beir", "out/small", allow_loss=True), list)
     back = qt.import_set("beir", "out/small", "sets/back")
     assert back.is_new and back.set.manifest["kind"] == "imported" and len(back.set.queries) == 4
-    with pytest.raises(qt.UserError, match="is no format"):
+    with pytest.raises(qt.UserError, match="unknown format"):
         qt.load(small).export("beri", "out/other")

@@ -75,7 +75,7 @@ def test_planned_built_judged_by_a_person_and_checked(run: Run, tmp_path: Path) 
 @pytest.mark.slow
 def test_what_cannot_be_is_one_line(run: Run, tmp_path: Path) -> None:
     assert run("init", "recall", "--images", "images").stdout.endswith("--plan\n")
-    assert "is no chat model" in run("build", "recall", "album.yaml", "--set", "captions.model=qwn_vl", code=1).stderr
+    assert "unknown chat model" in run("build", "recall", "album.yaml", "--set", "captions.model=qwn_vl", code=1).stderr
     assert (
         "is not a known prompt"
         in run("build", "recall", "album.yaml", "--set", "captions.prompt=zh/poem", code=1).stderr

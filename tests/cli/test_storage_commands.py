@@ -68,7 +68,7 @@ def test_errors_are_one_line_without_secrets(
         for words in (("show", url), ("publish", "small", "--out", "sets", "--to", url)):
             assert "very-secret" not in "".join(run(*words, code=1))
     assert (
-        "is no address of a folder in a bucket"
+        "is not the address of a folder in a bucket"
         in run("publish", "small", "--with-places", "--out", "sets", "--to", "x", code=1)[1]
     )
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
@@ -112,7 +112,7 @@ def decide(folder: Path) -> None:
 def test_nothing_is_written_beside_a_copy(run: Run, published: str) -> None:
     copy = qt.load(published).path
     for write in (lambda: decide(copy.parent), lambda: qt.load(copy).apply()):
-        with pytest.raises(qt.UserError, match="which can be read here and not written"):
+        with pytest.raises(qt.UserError, match="which is read-only for this command"):
             write()
     for words in (
         ("apply", published),
@@ -130,5 +130,5 @@ def test_the_review_page_shows_a_copy_and_takes_no_decision(published: str) -> N
     shown = page.card(query["query_id"])
     assert shown["images"] and page.get(f"/image/320/{shown['images'][0]['image_id']}").status_code == 200
     answer = page.decide(query["query_id"], query["text"], "drop")
-    assert answer.status_code >= 400 and "which can be read here and not written" in answer.json()["error"]
+    assert answer.status_code >= 400 and "which is read-only for this command" in answer.json()["error"]
     assert page.card(query["query_id"]) == shown and page.log == []

@@ -73,9 +73,9 @@ def test_a_tokenizer_of_another_language_is_refused(folder: Path) -> None:
 
 def test_a_vit_takes_images_of_its_own_size_and_bert_no_longer_texts(folder: Path) -> None:
     assert create_initial_model(definition(folder, images="vit"), ["abc"]).is_image_tower_pretrained
-    with pytest.raises(UserError, match="takes images of 32 pixels"):
+    with pytest.raises(UserError, match="needs images of 32 pixels"):
         create_initial_model(definition(folder, "size=48", images="vit"), ["abc"])
-    with pytest.raises(UserError, match="takes 16 tokens at most"):
+    with pytest.raises(UserError, match="accepts at most 16 tokens"):
         create_initial_model(definition(folder, "max_length=17"), ["abc"])
 
 
@@ -110,13 +110,13 @@ def test_tokens_without_one_for_all_are_averaged() -> None:
     ("architecture", "reason"),
     [
         ("bert", "You must specify exactly one of input_ids or inputs_embeds"),
-        ("mobilenet_v2", "does not say how wide its features are"),
+        ("mobilenet_v2", "does not state the width of its features"),
         ("mobilevit", "shapes cannot be multiplied"),
     ],
 )
 def test_what_is_no_tower_of_images_is_refused_in_one_line(architecture: str, reason: str) -> None:
     keys = ["name=mine", "set=none", "size=32", f"images={{architecture: {architecture}}}", "texts={architecture: gru}"]
-    with pytest.raises(UserError, match=f"{architecture} .*cannot be the tower of images: .*{reason}") as refused:
+    with pytest.raises(UserError, match=f"{architecture} .*cannot be used as the image tower: .*{reason}") as refused:
         create_initial_model(load_definition(None, keys, "training"), ["a dog"])  # type: ignore[arg-type]
     assert "\n" not in str(refused.value)
 
@@ -189,5 +189,5 @@ def test_a_library_that_is_broken_is_not_blamed_on_the_tower(monkeypatch: pytest
 
     monkeypatch.setattr("querytruth.dual_encoder.model.build_dual_encoder", fail)
     keys = ["name=mine", "set=none", "size=32", "images={architecture: resnet}", "texts={architecture: gru}"]
-    with pytest.raises(EnvironmentFault, match="cannot work here: ImportError"):
+    with pytest.raises(EnvironmentFault, match="failed in this environment: ImportError"):
         create_initial_model(load_definition(None, keys, "training"), ["a dog"])  # type: ignore[arg-type]

@@ -54,7 +54,7 @@ def test_a_number_of_images_is_met_and_another_seed_draws_others() -> None:
 
 
 def test_a_part_without_images_is_an_error() -> None:
-    with pytest.raises(UserError, match=r"validation .split.: has none of the 3 images"):
+    with pytest.raises(UserError, match=r"validation .split.: gets none of the 3 images"):
         split_images(image_frame([None] * 3), 0.1, 0.4, 0)
 
 
@@ -68,7 +68,7 @@ def test_official_lists_say_which_images_are_in_which_part(tmp_path: Path) -> No
     parts = read_parts(images, lists)
     assert parts.dropna().to_dict() == {"img_000": "train", "img_001": "validation", "img_002": "test"}
     lists["test"].write_text("2_b.jpg\n")
-    with pytest.raises(UserError, match="lists 2_b, which is in the list of validation, too"):
+    with pytest.raises(UserError, match="lists 2_b, which is also in the list of validation"):
         read_parts(images, lists)
     lists["test"].write_text("9_gone.jpg\n")
     with pytest.raises(UserError, match="lists none of the set's images"):

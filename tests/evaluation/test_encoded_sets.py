@@ -178,7 +178,7 @@ def test_images_that_are_gone_or_changed_are_told_and_cannot_be_found(tmp_path: 
 @pytest.mark.thorough
 def test_a_model_of_texts_alone_is_refused(tmp_path: Path) -> None:
     judged = album(tmp_path)
-    with pytest.raises(UserError, match="reads texts, but no images"):
+    with pytest.raises(UserError, match="reads texts only, not images"):
         encode_set(str(save_text_model(tmp_path / "model")), judged)
 
 
@@ -232,7 +232,7 @@ def test_vectors_that_are_missing_or_of_others(vectors: tuple[JudgedSet, Path]) 
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ({"image_id": ["a"], "vector": [[1.0, 2.0]]}, "has vectors of 2 numbers, others have 3"),
+        ({"image_id": ["a"], "vector": [[1.0, 2.0]]}, "has vectors of 2 numbers; other files have 3"),
         ({"image_id": [image_id_of("cat")], "vector": [[1.0, 2.0, 3.0]]}, "again"),
         ({"image_id": ["a"], "embedding": [[1.0]]}, "has no column vector"),
         ({"image_id": ["a"], "vector": [1.0]}, "has vectors of type double"),
@@ -264,7 +264,7 @@ def test_vectors_that_are_no_numbers_are_refused_by_their_id(vectors: tuple[Judg
     parts(folder, "images", [image_id_of("cat"), image_id_of("tree")], np.array([[np.nan, 0, 0], [0, 1, 0]]))
     with pytest.raises(UserError, match=image_id_of("cat")):
         result(judged, systems.make_vector_system(read_encoded_set(folder, judged)))
-    with pytest.raises(UserError, match="holds no rows"):
+    with pytest.raises(UserError, match="has no rows"):
         read_encoded_set(folder.parent, judged)
 
 

@@ -172,7 +172,7 @@ BROKEN = [
     ("run.xlsx", "PK\x03\x04", "is a ZIP archive, or a spreadsheet"),
     ("run.gz", "q Q0 a 1 1 t", "cannot be read"),
     ("run.json", '{"q": ["a", "a"]}', "q contains 'a' twice"),
-    ("run.csv", None, "is not there"),
+    ("run.csv", None, "does not exist"),
 ]
 
 

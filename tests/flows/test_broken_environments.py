@@ -252,4 +252,4 @@ def test_a_missing_gpu_is_one_line_before_any_image_is_asked_about(
     line = run_command(keys(album, qwen, f"captions.options={options}"), monkeypatch, capsys)
     assert "cuda (load chat model)" in line
     assert f"torch {torch.__version__}" in line
-    assert "give the device cpu" in line
+    assert "set the device to cpu" in line

@@ -26,7 +26,7 @@ def test_a_build_whose_endpoint_nobody_runs_reads_no_image(tmp_path: Path) -> No
     draw(tmp_path / "album", ["a"])
     with loopback(answer) as server:
         wanted = definition(tmp_path, server)
-    with active_run(BuildRun()), pytest.raises(UserError, match="nothing may listen there") as refused:
+    with active_run(BuildRun()), pytest.raises(UserError, match="no server seems to listen there") as refused:
         build_set(wanted)
     assert refused.value.stage == "check endpoint"
     assert not (tmp_path / "sets").exists(), "nothing was scanned"
@@ -42,4 +42,4 @@ def test_an_endpoint_that_has_answered_may_be_gone_where_replies_suffice(tmp_pat
     with active_run(BuildRun(reporter)):
         assert not build_set(wanted).is_new
     told = [line for line in reporter.lines if line.startswith("endpoint of captions")]
-    assert len(told) == 1 and "nothing may listen there" in told[0], reporter.lines
+    assert len(told) == 1 and "no server seems to listen there" in told[0], reporter.lines

@@ -111,7 +111,7 @@ def test_threads_are_no_cluster() -> None:
 
 @pytest.mark.parametrize("runner", ["dusk", "threads:tcp://head", ""])
 def test_an_unknown_runner_is_refused(runner: str) -> None:
-    with pytest.raises(UserError, match="is no runner"), use_cluster(runner, 2):
+    with pytest.raises(UserError, match="unknown runner"), use_cluster(runner, 2):
         pass
 
 

@@ -157,9 +157,9 @@ def test_the_reviewer_meets_the_candidates_first_with_the_detected_box(
 @pytest.mark.parametrize(
     ("results", "reason"),
     [
-        ("{}", "holds no list"),
-        ("[", "is no valid JSON"),
-        ("[] {}", "has something after its last bracket"),
+        ("{}", "is not a JSON list"),
+        ("[", "is not valid JSON"),
+        ("[] {}", "has data after the last closing bracket"),
         (None, "cannot be opened"),
         (
             '[{"image_id": 1, "category_id": 1, "bbox": [1, 1, 9, 9], "confidence": 0.9}]',

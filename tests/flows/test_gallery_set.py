@@ -413,7 +413,7 @@ def test_under_prefect_the_same_steps_give_the_same_digest(
 
 
 def test_sources_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is not there"):
+    with pytest.raises(UserError, match="does not exist"):
         build(definition(tmp_path, tmp_path / "gone"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="contains no images"):

@@ -338,7 +338,7 @@ def test_a_service_that_turns_us_away_stops_the_stage_which_can_go_on(make: Make
 
     with loopback(answer) as server:
         wanted = make(server.url)
-        with pytest.raises(UserError, match=r"baidu .*turned us away .*run the same command again later"):
+        with pytest.raises(UserError, match=r"baidu .*blocked us .*run the same command again later"):
             build(wanted)
         away["now"] = False
         assert build(wanted).manifest["counts"]["queries"] == QUERIES

@@ -187,7 +187,7 @@ def test_beir_keeps_queries_without_an_answer_and_trec_says_that_they_are_lost(t
     said = {name: exporters.export_set(name, there, tmp_path / name) for name in ("beir", "trec")}
     back = imported(tmp_path / "beir", "beir", tmp_path / "again").tables
     assert list_absent(back.queries, back.qrels, len(back.images)) == [query_id_of("none")]
-    lost = "that the gallery has no answer to 1 queries (they look unjudged)"
+    lost = "the fact that 1 queries have no answer in the gallery (they look unjudged)"
     assert lost in said["trec"] and lost not in said["beir"]
     assert "of qrels: judged_by" in " ".join(said["beir"])
 
@@ -357,7 +357,7 @@ def test_an_export_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
     exporters.export_set("csv", publish_small_set(tmp_path, small_tables()), tmp_path / "out", facts={"places"})
     table = tmp_path / "out" / "qrels.csv"
     table.write_text(table.read_text("utf-8-sig").replace(",2,", ",two,"), "utf-8")
-    with pytest.raises(UserError, match=r"qrels.csv line \d .*column 'relevance' holds 'two', which is no int8"):
+    with pytest.raises(UserError, match=r"qrels.csv line \d .*column 'relevance' holds 'two', expected int8"):
         imported(tmp_path / "out", "csv", tmp_path / "again")
 
 

@@ -158,7 +158,7 @@ def test_calls_are_within_the_budget_stored_and_not_made_twice(album: Path) -> N
 def test_nothing_is_asked_where_the_judge_does_not_listen(album: Path) -> None:
     judge = ["ambiguity.judge.model=rerank", "ambiguity.judge.options.base_url=http://127.0.0.1:9/v1"]
     definition = load_definition(None, keys(album, *judge, "ambiguity.judge.options.name=m"), "recall")
-    with active_run(BuildRun()), pytest.raises(UserError, match="nothing may listen there"):
+    with active_run(BuildRun()), pytest.raises(UserError, match="no server seems to listen there"):
         check_before_build(definition)
     assert [one.name for one in check_definition(definition) if one.problem] == ["endpoint of the judge"]
 

@@ -118,7 +118,7 @@ def test_a_judge_finds_what_annotators_left_out_once_people_calibrate_it(album: 
     assert not list(verify_set(done.path))
     assert rebuild_tables(done.path).digest == done.manifest["content_digest"]
     assert any("judgments come from a model" in one for one in done.manifest["known_limitations"])
-    assert "What a judge decided" in (done.path / "README.md").read_text("utf-8")
+    assert "Decisions of the judge" in (done.path / "README.md").read_text("utf-8")
     evidence = tables.qrels.loc[tables.qrels["judged_by"] == "judge", "evidence"].astype(str)
     assert evidence.str.match(r"eye: probability [01]\.\d\d \(not annotated: .* \(seen\.json\)").all()
 
@@ -139,5 +139,5 @@ def test_a_judge_without_detections_or_that_does_not_listen_is_one_line(album: P
         load(album, judge=judge, detections=None)
     with pytest.raises(UserError, match="propose_from propose, on rendered images"):
         load(album, judge=judge, render=None)
-    with active_run(BuildRun()), pytest.raises(UserError, match="nothing may listen there"):
+    with active_run(BuildRun()), pytest.raises(UserError, match="no server seems to listen there"):
         check_before_build(load(album, judge=judge))

@@ -285,7 +285,7 @@ def test_work_is_a_folder_in_a_bucket() -> None:
         with pytest.raises(UserError, match="key 'work'") as refused:
             load_definition(None, [*keys, wrong], "gallery")
         assert "secret" not in str(refused.value)
-    with pytest.raises(UserError, match="a training keeps nothing in a bucket"):
+    with pytest.raises(UserError, match="a training does not use a bucket"):
         load_definition(None, ["name=a", "set=b", "work=s3://benchmarks/work"], "training")
 
 
@@ -293,5 +293,5 @@ def test_offline_a_build_does_not_reach_for_the_bucket(tmp_path: Path) -> None:
     (tmp_path / "0.jpg").write_bytes(make_jpeg((9, 9, 9), (64, 64)))
     keys = {"kind": "gallery", "name": "a", "images": str(tmp_path), "out": str(tmp_path / "sets")}
     definition = load_definition({**keys, "work": "s3://benchmarks/work"}, [], "gallery")
-    with active_run(BuildRun(offline=True)), pytest.raises(UserError, match="--offline connects to nothing"):
+    with active_run(BuildRun(offline=True)), pytest.raises(UserError, match="--offline forbids connections"):
         build_set(definition)

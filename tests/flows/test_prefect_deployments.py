@@ -130,7 +130,7 @@ def test_a_fault_of_the_user_s_is_one_line_of_the_log_and_a_defect_a_traceback(w
     world.deploy("flows.recall_set.recall_set", "monthly", called="faulty", definition="faulty.yaml")
     faulty = world.start_run("recall-set/faulty")
     line = world.wait_until(faulty, "Failed", "Published", "Crashed")
-    assert "faulty.csv (read captions): has the columns file_name, words. Next: name one of" in line
+    assert "faulty.csv (read captions): has only the columns file_name, words. Next: give an image column" in line
     assert world.call(f"flow_runs/{faulty}")["state"]["type"] == "FAILED"
     logged = world.wait_for(lambda: [text for text in _log(world, faulty) if text.startswith(str(world.place))], 30)
     assert logged == [line] and not [text for text in _log(world, faulty) if "\n" in text]

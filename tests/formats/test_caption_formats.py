@@ -170,7 +170,7 @@ def test_eccv_caption_takes_texts_from_cocos_files_where_they_lie_beside_it(tmp_
     said = read("eccv_caption", tmp_path / "a")
     assert pairs(said) == [("COCO caption 70", "7"), ("COCO caption 70", "8")]
     assert len(said.images) == 2, "the gallery is all of COCO's test images"
-    assert "reads as the number" in said.known_limitations[0]
+    assert "shows the number" in said.known_limitations[0]
     write(tmp_path / "b", {**truth, "captions_val2014.json": json.dumps(COCO)})
     said = read("eccv_caption", tmp_path / "b")
     assert pairs(said)[0] == ("A dog on a beach.", "7")
@@ -193,7 +193,7 @@ def test_taisu_by_ids_is_read_in_part(tmp_path: Path) -> None:
     folder = write(tmp_path / "t", {"filtered_captions.txt": lines})
     assert pairs(read("taisu", folder)) == [("一只狗", "77"), ("一艘船", "78"), ("两只猫", "79"), ("狗在跑", "77")]
     assert pairs(read("taisu", folder, "1")) == [("一只狗", "77"), ("狗在跑", "77")]
-    with pytest.raises(UserError, match=r"has no parts.*--split 1000"):
+    with pytest.raises(UserError, match=r"has a single part.*--split 1000"):
         read("taisu", folder, "test")
 
 
@@ -223,7 +223,7 @@ def test_zeros_retrieval_has_a_query_a_line_and_its_matching_a_query_a_text(tmp_
     said = read("zero", tmp_path / "IQM")
     assert len(said.queries) == 1
     assert sorted(said.qrels["relevance"]) == [0, 1], "people looked, and said no: that is no gap"
-    with pytest.raises(UserError, match="give a task's own folder"):
+    with pytest.raises(UserError, match="give the folder of a task"):
         read("zero", tmp_path)
 
 
@@ -284,9 +284,9 @@ def test_grades_and_splits_of_a_table_are_taken_and_empty_cells_are_listed(tmp_p
     [
         ("a,b\n1,2\n", r"has no column of images \(it has a, b\)"),
         ("image,b\n1,2\n", "has no column of texts"),
-        ("image,text,grade\n1,2,high\n", "line 2 .*has the grade 'high'"),
-        ("image,text,grade\n1,2,0.5\n", "line 2 .*has the grade '0.5'"),
-        ("image,text,grade\n1,2,inf\n", "line 2 .*has the grade 'inf'"),
+        ("image,text,grade\n1,2,high\n", "line 2 .*has the invalid grade 'high'"),
+        ("image,text,grade\n1,2,0.5\n", "line 2 .*has the invalid grade '0.5'"),
+        ("image,text,grade\n1,2,inf\n", "line 2 .*has the invalid grade 'inf'"),
     ],
 )
 def test_a_table_without_pairs_is_refused_in_one_line(tmp_path: Path, text: str, problem: str) -> None:
@@ -311,5 +311,5 @@ def test_captions_of_coco_that_are_empty_or_missing_do_not_refuse_the_file(tmp_p
 
 
 def test_a_table_that_is_taken_for_our_own_export_is_told_its_format(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"is one file, csv is the folder of an export.*import pairs"):
+    with pytest.raises(UserError, match=r"is a file; csv imports the folder of an export.*use pairs"):
         read("csv", write(tmp_path, {"own.csv": "image,text\n"}) / "own.csv")

@@ -23,8 +23,8 @@ def card_of(**notes: Any) -> str:
 
 def test_the_card_states_made_and_typed_queries() -> None:
     (stated,) = list_biases("imported", {"en/query": 4, "en/caption": 6})
-    assert stated.startswith("6 of its queries were made, 4 were typed by people who search: absolute figures may be")
-    assert "absolute figures may be biased" in list_biases("recall", {"zh/caption": 6})[0]
+    assert stated.startswith("6 of its queries were generated, 4 were typed by people who search: absolute scores")
+    assert "absolute scores may be biased" in list_biases("recall", {"zh/caption": 6})[0]
     assert list_biases("queries", {"en/query": 4}) == list_biases("imported", {"en/caption": 4}) == []
 
 
@@ -32,8 +32,8 @@ def test_a_recall_sets_card_tells_of_ambiguity_before_and_after() -> None:
     text = card_of(captions=make_caption_figures(), ambiguity=make_ambiguity(make_ambiguity_example()))
     assert "a recall set for text-to-image search: captions as queries" in text
     assert "| before | 6 | 2 | 33.3% |\n| after | 5 | 0 | 0% |" in text
-    assert "| 一艘船 | ship.jpg: 一艘红色的船 | the other images are relevant, too |" in text
-    assert "Confusable images were found by what the captions say, nearness of captions (char\\_ngrams)." in text
+    assert "| 一艘船 | ship.jpg: 一艘红色的船 | the other images are also relevant |" in text
+    assert "Confusable images were found by what the captions say, caption similarity (char\\_ngrams)." in text
     assert "| 狗 沙滩 | zh | keywords | 1 |" in text and "| Three dogs on the beach | en | caption | 1 |" in text
 
 
@@ -94,7 +94,7 @@ def test_a_generated_sets_card_names_people_and_the_web_only_where_they_had_a_pa
     day = "2026-03-01T08:00:00+00:00"
     fetched = {"hosts": 2, "first": day, "last": day}
     text = card_of(collection=collection | {"fetched": fetched, "choices_of_people": 1})
-    assert "Of 3 queries that people chose, 2 found" in text and "Every image's address, web page" in text
+    assert "Of 3 queries that people chose, 2 found" in text and "The address, web page" in text
 
 
 def test_what_a_stranger_wrote_is_text_on_the_card() -> None:

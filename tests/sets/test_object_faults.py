@@ -280,5 +280,5 @@ def test_a_list_goes_on_over_its_pages_and_begins_again_where_one_is_cut(
     )
     service.asked.clear()
     assert found.list_below("none/") == [] and len(service.asked) == 1
-    with pytest.raises(UserError, match="is not there"):
+    with pytest.raises(UserError, match="does not exist"):
         bucket.BucketObjects(BucketFolder.parse("s3://no-such-bucket")).list_below("x/")

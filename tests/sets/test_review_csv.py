@@ -655,7 +655,7 @@ def test_rows_that_moved_in_a_sheet_change_no_decision(tmp_path: Path) -> None:
 
 def test_what_is_no_sheet_is_named(tmp_path: Path) -> None:
     (tmp_path / "cut.xlsx").write_bytes(write_sheet(tmp_path, TEXTS)[1].read_bytes()[:900])
-    with pytest.raises(UserError, match=r"no readable .xlsx"):
+    with pytest.raises(UserError, match=r"not a readable .xlsx"):
         read_review_csv(tmp_path / "cut.xlsx")
 
 
@@ -671,8 +671,8 @@ def test_what_is_no_review_file_is_named(tmp_path: Path) -> None:
 
     os.mkfifo(tmp_path / "pipe")
     for path, says in (
-        (tmp_path, "is no file"),
-        (tmp_path / "pipe", "is no file"),
+        (tmp_path, "is not a file"),
+        (tmp_path / "pipe", "is not a file"),
         (tmp_path / "none.csv", "No such file"),
     ):
         with pytest.raises(UserError, match=says):

@@ -125,11 +125,11 @@ def test_a_missing_version_and_a_missing_bucket_are_one_line(small: StoredSet, s
     for url, reason in (
         (f"{service.url}/small", "has no published version"),
         (f"{service.url}/small/v7", "has no published version"),
-        ("s3://no-such-bucket/small", "bucket no-such-bucket is not there"),
+        ("s3://no-such-bucket/small", "bucket no-such-bucket does not exist"),
     ):
         with pytest.raises(UserError, match=reason):
             fetch_version(url)
-    with pytest.raises(UserError, match="bucket no-such-bucket is not there"):
+    with pytest.raises(UserError, match="bucket no-such-bucket does not exist"):
         publish_version(small.path, BucketFolder.parse("s3://no-such-bucket/sets"))
 
 
@@ -178,7 +178,7 @@ def test_a_changed_manifest_is_refused(small: StoredSet, service: ObjectService)
 
 
 def test_offline_nothing_is_asked(service: ObjectService) -> None:
-    with forbid_connections(), pytest.raises(UserError, match="--offline connects to nothing"):
+    with forbid_connections(), pytest.raises(UserError, match="--offline forbids connections"):
         fetch_version(f"{service.url}/small")
     assert service.asked == []
 

@@ -58,7 +58,7 @@ _OTHER_SOURCES = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELA
                   "AWS_CONTAINER_CREDENTIALS_FULL_URI")  # fmt: skip
 _IN_PROFILE = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "region", "endpoint_url")
 _UNKNOWN = "find out what else writes to the bucket; delete that object, or use another folder"
-_NEXT_STEP = "check the network and the service, then run the same command: what is stored is not sent again"
+_NEXT_STEP = "check the network and the service, then run the same command: stored objects are not sent again"
 
 
 class ObjectTooLargeError(UserError):
@@ -85,9 +85,9 @@ class BucketObjects:
         """obstore's store with one attempt, and one that repeats the parts of an upload by itself."""
         if is_offline() and self.folder.is_remote:
             next_step = (
-                "leave out --offline (rebuild: --online), or work on files: a fetched set, a reply store on disk"
+                "leave out --offline (rebuild: add --online), or work on files: a fetched set, a reply store on disk"
             )
-            raise UserError(_STAGE, self.folder, "cannot be reached: --offline connects to nothing", next_step)
+            raise UserError(_STAGE, self.folder, "cannot be reached: --offline forbids connections", next_step)
         with self._translated(str(self.folder)):
             return _open_store(self.folder, 1), _open_store(self.folder, _ATTEMPTS)
 
@@ -204,7 +204,7 @@ class BucketObjects:
                 return facts["e_tag"] or ""  # no service gives a part of an empty object
             size = found.meta["size"]
             if start is None and size > max_bytes:
-                reason = f"has more than the {max_bytes:,} bytes that it may have"
+                reason = f"is larger than the limit of {max_bytes:,} bytes"
                 raise ObjectTooLargeError(_STAGE, self.url_of(name), reason, _UNKNOWN)
             data, tag = bytes(found.bytes()), found.meta["e_tag"] or ""
             write(data)
@@ -282,16 +282,16 @@ class BucketObjects:
         except UserError:
             raise
         except (exceptions.NotSupportedError, NotImplementedError):
-            reason = "cannot replace an object on a condition"
-            raise UserError(_STAGE, item, reason, "choose a bucket, or a file or a database for replies") from None
+            reason = "its service does not support conditional writes"
+            raise UserError(_STAGE, item, reason, "use a bucket (for replies also a file or database)") from None
         except _FAILED as error:
             if _names_bucket(error):
-                reason = f"bucket {self.folder.bucket} is not there"
+                reason = f"bucket {self.folder.bucket} does not exist"
                 raise UserError(_STAGE, item, reason, "check the address") from None
             names = _CREDENTIALS.get(self.folder.scheme, "")
             if any(place in str(error) for place in _OF_MACHINES):  # asked last, where nothing else names any
-                raise UserError(_STAGE, item, "no credentials were found", f"set {names}") from None
-            next_step = f"check {names} and what they may do" if names and _is_refused(error) else _NEXT_STEP
+                raise UserError(_STAGE, item, "no credentials found", f"set {names}") from None
+            next_step = f"check {names} and their permissions" if names and _is_refused(error) else _NEXT_STEP
             next_step = _UNKNOWN if "object with invalid path" in str(error) else next_step  # such as a/../b
             raise UserError(_STAGE, item, f"the service failed ({_describe(error)})", next_step) from None
 
@@ -340,7 +340,7 @@ def _read_profile() -> dict[str, str]:
                 config |= {key: value for key, value in parser.items(section) if key in _IN_PROFILE}
     has_role = name == "default" and given.get("AWS_EC2_METADATA_DISABLED", "").lower() != "true"  # of the machine
     if "aws_access_key_id" not in config and not has_role:
-        raise UserError(_STAGE, f"the profile {name} of AWS", "has no keys", f"check {_CREDENTIALS['s3']}")
+        raise UserError(_STAGE, f"AWS profile {name}", "has no access keys", f"check {_CREDENTIALS['s3']}")
     return config
 
 

@@ -58,11 +58,11 @@ class BucketFolder:
         scheme = (found[1] or found[2]).lower() if found else ""
         rest = url[found.end() :] if found else url
         if "@" in rest:
-            raise UserError(_STAGE, f"{scheme}://…@…", "holds a user or a password", _FORM)
+            raise UserError(_STAGE, f"{scheme}://…@…", "contains a user name or a password", _FORM)
         bucket, *parts = (f"/{rest}" if scheme == "file" else rest).rstrip("/").split("/")
         is_name = all(_PART.fullmatch(part) and part.strip(".") for part in parts)
         if not found or not (_BUCKET.fullmatch(bucket) or scheme == "file") or not is_name:
-            raise UserError(_STAGE, url, "is no address of a folder in a bucket", _FORM)
+            raise UserError(_STAGE, url, "is not the address of a folder in a bucket", _FORM)
         return cls(bucket, "/".join(parts), scheme)
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ class SetUrl:
         whole = parent if version is not None else folder.prefix
         name = whole.rpartition("/")[2]
         if not _NAME.fullmatch(name):
-            raise UserError(_STAGE, url, "names no set", "write s3://bucket/folder/name or s3://bucket/folder/name/v3")
+            raise UserError(_STAGE, url, "has no set name", "write s3://bucket/folder/name, or add a version: /v3")
         return cls(replace(folder, prefix=whole), name, version)
 
     def __str__(self) -> str:
@@ -155,7 +155,7 @@ def is_fetched_copy(path: Path) -> bool:
 def refuse_fetched_copy(path: Path, stage: str) -> None:
     """Raise UserError where something is to be written beside a copy: it would be lost with the cache."""
     if is_fetched_copy(path):
-        reason = "is a set in object storage, which can be read here and not written"
+        reason = "is a set in object storage, which is read-only for this command"
         raise UserError(stage, path.name if path.suffix else path, reason, FETCH_FIRST)
 
 

@@ -71,7 +71,7 @@ def check_bad_rows(stage: str, item: object, bad: Iterable[tuple[str, str]], tot
             shown = f"{'; '.join(row[:80] for row in rows[:3])}{' …' if len(rows) > 3 else ''}"
             share = math.ceil(100 * len(rows) / total) / 100
             problem = f"{len(rows):,} of {total:,} rows would be left out as {reason.replace('_', ' ')} ({shown})"
-            raise UserError(stage, item, problem, f"correct the file, or leave them out: tables.bad_rows: {share:g}")
+            raise UserError(stage, item, problem, f"fix the file, or accept the loss: tables.bad_rows: {share:g}")
 
 
 def is_number(text: str) -> bool:
@@ -126,8 +126,8 @@ def find_number_form(
         sure = {",": open_["."], ".": open_["."] if is_open else open_[","]}
     if all(sure.values()):
         shown = ", ".join([*dict.fromkeys([*sure["."][:2], *sure[","][:2]])][:4])
-        reason = f"has numbers of which 1.204 may be one or a thousand: {shown}"
-        raise UserError(stage, item, reason, 'say how they are written: tables.numbers: "1.234,5", or "1,234.5"')
+        reason = f"has ambiguous numbers, 1.204 may mean 1.204 or 1204: {shown}"
+        raise UserError(stage, item, reason, 'set the number format: tables.numbers: "1.234,5", or "1,234.5"')
     has_comma = bool(sure[","]) or (not sure["."] and delimiter == ";" and bool(open_[","]))
     return NumberForm("," if has_comma else ".", is_whole)
 
@@ -154,7 +154,7 @@ def read_scores(stage: str, item: object, cells: "Sequence[Any] | FloatArray") -
     if given is None:
         order = np.argsort(raw, kind="stable")[: len(known)]
         shown = ", ".join(f"{cells[place]!s:.12}" for place in (order[0], order[len(order) // 2], order[-1]))
-        reason = f"has {len(known):,} scores that are neither all up to 1 nor all per cent, such as {shown}"
-        raise UserError(stage, item, reason, "say which score is sure: tables.scores: 100 (or 1), or logits")
+        reason = f"has {len(known):,} scores on no single scale (0 to 1, or per cent), such as {shown}"
+        raise UserError(stage, item, reason, "set the score that means certain: tables.scores: 100 (or 1), or logits")
     scores = raw / given
     return np.where((scores >= 0) & (scores <= 1), scores, np.nan), f"up to {given:g}"

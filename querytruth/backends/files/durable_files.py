@@ -155,7 +155,7 @@ def read_lines(path: Path, start: int = 0, *, lock: bool = True) -> tuple[list[b
         if lock:
             fcntl.flock(file, fcntl.LOCK_SH)
         if os.fstat(file.fileno()).st_size - start > MAX_DOCUMENT_BYTES:
-            raise OSError(errno.EFBIG, f"has more than {MAX_DOCUMENT_BYTES >> 20} MB")
+            raise OSError(errno.EFBIG, f"is larger than {MAX_DOCUMENT_BYTES >> 20} MB")
         file.seek(start)
         data = file.read()
     whole = data[: data.rfind(b"\n") + 1]
@@ -268,7 +268,7 @@ class LineJournal:
     def append(self, line: str) -> None:
         """Append a line; it is on disk when the call returns. Raises UserError, and then writes nothing."""
         if "\n" in line or "\r" in line:
-            raise ValueError("a line of a journal holds a line end")
+            raise ValueError("a journal line must not contain a line end")
         try:
             append_lines(self._handle, [line])
         except OSError as error:
@@ -304,6 +304,6 @@ def read_journal_lines(path: Path) -> list[str]:
         reason = f"cannot be read ({error.strerror})"
         raise UserError(_STAGE, path, reason, "run the stage that writes it again") from None
     except UnicodeDecodeError:
-        next_step = "remove the file: it is made again from kept replies"
+        next_step = "remove the file: it is rebuilt from stored replies"
         raise UserError(_STAGE, f"{path} line {len(lines) + 1}", "is damaged", next_step) from None
     return lines

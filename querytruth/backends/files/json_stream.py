@@ -28,7 +28,7 @@ WINDOW = 1 << 19  # bytes: fits a processor's cache, larger windows are slower
 LONGEST = 1 << 28  # bytes of one record: a quote that is never closed must not fill the memory
 _BOUNDARY = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
 _BLANK = re.compile(rb"[ \t\r\n]*")
-OTHER_FORM = "give an instances file in COCO form (what labels images exports it), or tags as .csv or .jsonl"
+OTHER_FORM = "give a COCO instances file (most annotation tools export it), or tags as .csv or .jsonl"
 _TOKEN = 16  # bytes; no JSON literal (-Infinity) or string escape is longer
 _DIGITS = 4000  # Python does not parse longer integers
 
@@ -54,7 +54,7 @@ class JsonObjectReader:
 
     def __enter__(self) -> JsonObjectReader:
         if self.path.exists() and not self.path.is_file():
-            raise self._error("is a folder" if self.path.is_dir() else "is no file", self._form)
+            raise self._error("is a folder" if self.path.is_dir() else "is not a file", self._form)
         try:
             self._file = open_regular(self.path)
         except OSError as error:
@@ -72,22 +72,22 @@ class JsonObjectReader:
     def keys(self) -> Iterator[str]:
         """Yield the top-level object's keys in file order; the caller reads or skips each value before the next."""
         if (first := self._first_character()) != "{":
-            raise self._error(f"begins with {first!r}: no JSON object" if first else "is empty", self._form)
+            raise self._error(f"is not a JSON object: it begins with {first!r}" if first else "is empty", self._form)
         self._position += 1
         if self._next_character() == "}":
             self._position += 1
         else:
             yield from self._iterate_members()
         if self._next_character():
-            raise self._damage_error("has something after its last brace")
+            raise self._damage_error("has data after the last closing brace")
 
     def items(self, decoder: msgspec.json.Decoder[Any], once: Sequence[str]) -> Iterator[tuple[int, list[Any], bool]]:
         """Yield what `batches` does, of a file that is one array."""
         if (first := self._first_character()) != "[":
-            raise self._error(f"begins with {first!r}: it holds no list" if first else "is empty", self._form)
+            raise self._error(f"is not a JSON list: it begins with {first!r}" if first else "is empty", self._form)
         yield from self.batches(decoder, once)
         if self._next_character():
-            raise self._damage_error("has something after its last bracket")
+            raise self._damage_error("has data after the last closing bracket")
 
     def _first_character(self) -> str:
         self._read_ahead(3)
@@ -214,7 +214,7 @@ class JsonObjectReader:
                 if end + _TOKEN < len(self._window) or self._at_end:  # of 12.5 the window may hold `12.`
                     break
             except RecursionError:
-                raise self._damage_error(f"{what}nested too deep", self._position) from None
+                raise self._damage_error(f"{what}nested too deeply", self._position) from None
             except json.JSONDecodeError as error:
                 cut = error.pos + _TOKEN > len(self._window) or error.msg.startswith("Unterminated")
                 if self._at_end or not cut:
@@ -223,7 +223,7 @@ class JsonObjectReader:
                 raise self._repeated_key_error(error) from None
             ahead = len(self._window) - self._position
             if ahead > LONGEST:
-                raise self._damage_error(f"{what}has no end within {LONGEST} bytes") from None
+                raise self._damage_error(f"{what}no end within {LONGEST} bytes") from None
             self._read_ahead(2 * ahead + 1)
         data, self._position = self._window[self._position : end], end
         return value if data.isascii() else scanner.decode(data.decode("utf-8", "surrogateescape"))
@@ -257,8 +257,8 @@ class JsonObjectReader:
 
     def _damage_error(self, reason: str, at: int | None = None) -> UserError:
         byte = self._offset + (self._position if at is None else at)
-        next_step = "fetch the file again, it is damaged or cut short"
-        return self._error(f"is no valid JSON at byte {byte}: {reason}", next_step)
+        next_step = "download the file again: it is damaged or truncated"
+        return self._error(f"is not valid JSON at byte {byte}: {reason}", next_step)
 
     def _error(self, reason: str, next_step: str) -> UserError:
         return UserError(self._stage, self.path.name, reason, next_step)

@@ -46,7 +46,7 @@ class DatabaseObjects:
         self,
         location: str | Path,
         stage: str = "reply store",
-        next_step: str = "fix that, then run the same command: what is stored remains",
+        next_step: str = "fix that, then run the same command: stored data remains",
     ) -> None:
         """`location` is a file or a SQLAlchemy URL; connects to nothing yet. Raises UserError for another URL."""
         self._url, self._stage, self._next_step = parse_database_url(location, stage), stage, next_step
@@ -68,7 +68,7 @@ class DatabaseObjects:
                 rows = connection.execute(sa.select(*columns).where(chosen)) if connection else ()
                 found |= {name: Stored(bytes(data), tag) for name, data, tag in rows}
         if too_large := next((name for name, one in found.items() if len(one.data) > max_bytes), None):
-            raise UserError(self._stage, self.url_of(too_large), f"has more than {max_bytes:,} bytes", self._next_step)
+            raise UserError(self._stage, self.url_of(too_large), f"is larger than {max_bytes:,} bytes", self._next_step)
         return found
 
     def list_below(self, prefix: str) -> list[str]:
@@ -157,7 +157,7 @@ class DatabaseObjects:
             next_step = "pip install -e '.[postgres]'"
             raise UserError(self._stage, redact_url(self._url), f"needs {error.name}", next_step) from None
         except OSError as error:
-            next_step = "fix that or choose another"
+            next_step = "fix that, or choose another"
             raise UserError(self._stage, redact_url(self._url), str(error.strerror), next_step) from None
 
 
@@ -168,11 +168,11 @@ def parse_database_url(location: str | Path, stage: str) -> sa.URL:
     scheme, _, rest = location.partition("://")
     driver = _DRIVERS.get(scheme.split("+")[0])
     if driver is None:
-        raise UserError(stage, scheme, "is no database for replies", "give a file or a postgresql:// URL")
+        raise UserError(stage, scheme, "is not a supported database for replies", "give a file or a postgresql:// URL")
     try:
         return sa.make_url(f"{driver}://{rest}")
     except (sa.exc.ArgumentError, ValueError):  # their texts hold the password
-        raise UserError(stage, scheme, "the URL cannot be read", "fix its host, port or characters") from None
+        raise UserError(stage, scheme, "the URL is invalid", "fix its host, port or characters") from None
 
 
 def redact_url(url: sa.URL) -> str:

@@ -111,7 +111,7 @@ def read_plugin_file(package: PluginPackage, key: str, path: Path) -> tuple[str,
     plugins = package.list_plugins()
     if not isinstance(data, dict) or not isinstance(plugin := data.get(key), str):
         next_step = f"add {key}: with one of {', '.join(plugins)}"
-        raise UserError(package.stage, path, f"names no {package.noun}", next_step)
+        raise UserError(package.stage, path, f"the {package.noun} is missing", next_step)
     options = {str(name): value for name, value in data.items() if name != key}
     if plugin in plugins:
         options = resolve_paths(package.options_class(plugin), options, lambda _: path.parent.absolute())

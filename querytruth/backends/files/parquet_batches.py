@@ -115,4 +115,4 @@ def _decoded_bytes(column: pa.Array) -> int:
 def refuse_size(in_memory: int, size: int, most: int) -> None:
     """Raise OSError for a file of `size` bytes that unpacks to more than `most`."""
     if in_memory > most:
-        raise OSError(errno.EFBIG, f"unpacks {size >> 10:,} KB to more than {in_memory >> 20:,} MB")
+        raise OSError(errno.EFBIG, f"expands from {size >> 10:,} KB to more than {in_memory >> 20:,} MB")

@@ -60,7 +60,7 @@ def read_stated_table(
     file = contained_file(folder, name, stage)
     with translate_read_errors(stage, file, next_step, also=(pa.ArrowException, KeyError)):
         if file_sha256(file)[0] != sha256:
-            raise UserError(stage, file, "is damaged: it is not as it was written (its checksum)", next_step)
+            raise UserError(stage, file, "is damaged: its checksum does not match", next_step)
         return read_parquet(file, columns)
 
 
@@ -101,7 +101,7 @@ def _read_parts(source: Path | BinaryIO, columns: Sequence[str] | None, rows: in
         part = ParquetPart(str(path), None if columns is None else list(columns), rows, size, _most_bytes(size), 0)
         worker = start_worker(WorkerJob(read_part, None, _LIMITS.memory, limit_rights(read_part, None, False)))
         if isinstance(worker, WorkerFailure):
-            raise OSError(errno.EAGAIN, f"no process starts to read it ({worker.detail})")
+            raise OSError(errno.EAGAIN, f"no worker process could be started to read it ({worker.detail})")
         waiting = 0
 
         def ask(number: int) -> None:
@@ -118,7 +118,7 @@ def _read_parts(source: Path | BinaryIO, columns: Sequence[str] | None, rows: in
             if isinstance(answer, str):
                 raise pa.ArrowInvalid(answer)
             if not isinstance(answer, bytes):  # whatever the file has made of the worker
-                raise OSError(errno.EINVAL, "cannot be read: its worker answers with something else")
+                raise OSError(errno.EINVAL, "cannot be read: the worker sent an unexpected answer")
             return answer
 
         try:
@@ -178,7 +178,7 @@ def _is_same_memory(first: pa.Array, second: pa.Array) -> bool:
 
 def _as_error(failure: WorkerFailure, size: int) -> OSError:
     if failure.reason == "out_of_memory":
-        return OSError(errno.EFBIG, f"unpacks {size >> 10:,} KB to more than {_LIMITS.memory >> 20:,} MB")
+        return OSError(errno.EFBIG, f"expands from {size >> 10:,} KB to more than {_LIMITS.memory >> 20:,} MB")
     return OSError(errno.EINVAL, f"cannot be read: {failure.reason.replace('_', ' ')} ({failure.detail})")
 
 

@@ -20,7 +20,7 @@ def contained_path(folder: Path, name: str, stage: str) -> Path:
     """Return the path of `name` below the folder; the file may be missing. Raises UserError where the name leads out
     of the folder, or where it or a folder on its way is a link."""
     if not is_contained_name(name):
-        raise UserError(stage, f"{folder}: {name!r}", "leads out of the set", _NEXT_STEP)
+        raise UserError(stage, f"{folder}: {name!r}", "points outside the set", _NEXT_STEP)
     path = folder
     for part in PurePosixPath(name).parts:
         path = path / part
@@ -35,7 +35,7 @@ def contained_file(folder: Path, name: str, stage: str) -> Path:
     path = contained_path(folder, name, stage)
     mode = _mode(path)
     if mode is None or not stat.S_ISREG(mode):
-        reason = "is missing" if mode is None else "is no regular file"
+        reason = "is missing" if mode is None else "is not a regular file"
         raise UserError(stage, path, reason, "run verify on the set, restore the file")
     return path
 
@@ -55,7 +55,7 @@ def _mode(path: Path) -> int | None:
 
 
 _FORBIDDEN = {"\x00", "\\"}
-_NEXT_STEP = "replace it by what it stands for, or ask for the set again"
+_NEXT_STEP = "replace it by the file it points to, or get the set again"
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -83,5 +83,5 @@ def read_regular(path: Path, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > limit or len(data := file.read(limit + 1)) > limit:
-            raise OSError(errno.EFBIG, f"has more than {limit >> 20} MB")
+            raise OSError(errno.EFBIG, f"is larger than {limit >> 20} MB")
     return data

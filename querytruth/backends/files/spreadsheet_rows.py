@@ -54,7 +54,7 @@ def _receive(parts: Iterator[Any], path: Path, stage: str) -> Any:
     found = next(parts)
     if isinstance(found, str | WorkerFailure):
         reason = found if isinstance(found, str) else f"{found.reason.replace('_', ' ')}: {found.detail}"
-        raise UserError(stage, path, f"is no readable .xlsx ({reason})", "save the table as CSV, or as .xlsx again")
+        raise UserError(stage, path, f"is not a readable .xlsx ({reason})", "save the table as CSV or as .xlsx again")
     return found
 
 
@@ -78,11 +78,11 @@ def _read(part: SheetPart) -> Iterator[list[Any]]:
             and (one.visible == python_calamine.SheetVisibleEnum.Visible or one.name == part.sheet)
         ]
         if part.sheet is not None and part.sheet not in shown:
-            raise ValueError(f"it has no sheet {part.sheet!r}, but {', '.join(shown)}")
+            raise ValueError(f"it has no sheet {part.sheet!r}; its sheets: {', '.join(shown)}")
         filled = (name for name in shown if book.get_sheet_by_name(name).height)
         name = part.sheet or next(filled, None)
         if name is None:
-            raise ValueError("it shows no sheet with a cell")
+            raise ValueError("it has no visible sheet with data")
         yield [name, *(one for one in shown if one != name)]
         sheet = book.get_sheet_by_name(name)
         rows = [list(map(_to_plain, row)) for row in sheet.to_python(skip_empty_area=False)]

@@ -50,10 +50,10 @@ def find_encoding(stage: str, path: Path) -> str:
     if 10 * len(wrong) <= total:
         return "utf-8"
     read = {name: text for name in _ENCODINGS if (text := _decode_rows(wrong[:HEAD_ROWS], name))}
-    shown = "; ".join(f"{name}: {text}" for name, text in list(read.items())[:4]) or "nothing that is known"
-    reason = f"is no UTF-8 in {len(wrong):,} of {total:,} lines with other letters; it reads as {shown}"
+    shown = "; ".join(f"{name}: {text}" for name, text in list(read.items())[:4]) or "none"
+    reason = f"is not UTF-8 in {len(wrong):,} of {total:,} lines with non-ASCII letters; other encodings: {shown}"
     option = f"tables.encoding: {' or '.join(list(read)[:4]) or 'gb18030'}"
-    raise UserError(stage, path, reason, f"give its encoding ({option}), or save it as UTF-8")
+    raise UserError(stage, path, reason, f"set its encoding ({option}), or save it as UTF-8")
 
 
 def _decode_rows(rows: Sequence[bytes], encoding: str) -> str:

@@ -73,7 +73,7 @@ def open_table(
     about, delimiter = list[str](), ""
     if path.suffix.lower() == SHEET_SUFFIX:
         names, sheet = read_sheet(require_file(path, stage), stage)
-        about = [f"sheet {names[0]!r}" + (f", not {', '.join(map(repr, names[1:]))}" if names[1:] else "")]
+        about = [f"sheet {names[0]!r}" + (f" (ignored: {', '.join(map(repr, names[1:]))})" if names[1:] else "")]
         rows: Iterator[_Row] = ((number, cells, "") for number, cells in sheet)
     else:
         texts = open_lines(path, stage, encoding, about) if lines is None else lines
@@ -82,12 +82,12 @@ def open_table(
         delimiter = "\t" if is_tabbed else table_profile.find_delimiter([text for _, text, _ in first], usual)
         texts = chain(first, texts)
         rows = _parse_csv(path, stage, texts, delimiter) if lines is None else _parse_lines(texts, delimiter)
-        about += [f"columns end at {delimiter!r}"] if delimiter not in ",\t" else []
+        about += [f"delimiter {delimiter!r}"] if delimiter not in ",\t" else []
     start = list(islice(rows, table_profile.HEAD_ROWS))
     shape = table_profile.find_shape([cells for _, cells, _ in start], usual)
     number, header, _ = start[shape.header] if start else (1, [], "")
     columns = header[shape.first : shape.end]
-    about += [f"columns named in line {number}"] if number > 1 else []
+    about += [f"header in line {number}"] if number > 1 else []
     about += [f"columns {shape.first + 1} to {shape.end}"] if columns != header else []
     where = f"{path} {'line' if delimiter else 'row'}"
     rows = _iterate_body(where, stage, chain(start[shape.header + 1 :], rows), header, shape, is_log=lines is not None)
@@ -112,14 +112,14 @@ def _iterate_body(
         elif after_empty and not problem and shape.is_other(cells, is_ragged=not is_sheet):
             path, _, unit = where.rpartition(" ")
             table_profile.report_profile(
-                Path(path), f"a note or another table begins in {unit} {number}: it is not read"
+                Path(path), f"a note or another table begins in {unit} {number} and is not read"
             )
             yield from ((one, [], OUTSIDE_TABLE) for one in chain([number], (row[0] for row in rows)) if is_log)
             return
         elif cells != header:
             after_empty = after_empty and bool(problem)
             if not is_log and not is_sheet and len(cells) != len(header):
-                reason = f"has {len(cells)} cells, the header {len(header)}"
+                reason = f"has {len(cells)} cells, but the header has {len(header)}"
                 raise UserError(stage, f"{where} {number}", reason, FIX_FILE)
             yield number, cells[shape.first : None if len(cells) > len(header) else shape.end], problem
 
@@ -178,13 +178,13 @@ def iterate_rows(
 def refuse_objects(place: str, stage: str, cells: Iterable[Any]) -> None:
     """Raise UserError for a cell that is neither text nor number: nobody wants to read how it is printed."""
     if wrong := next((cell for cell in cells if isinstance(cell, dict | list | bytes)), None):
-        reason = f"has a {type(wrong).__name__} where a text is wanted"
+        reason = f"has a {type(wrong).__name__} where a text is needed"
         raise UserError(stage, place, reason, "name another column, or write texts into it")
 
 
 def _require_suffix(path: Path, stage: str) -> Path:
     if path.suffix.lower() not in TABLE_SUFFIXES:
-        raise UserError(stage, path, "has none of the known suffixes", "name it " + ", ".join(sorted(TABLE_SUFFIXES)))
+        raise UserError(stage, path, "has an unknown suffix", "use one of " + ", ".join(sorted(TABLE_SUFFIXES)))
     return path
 
 
@@ -219,7 +219,7 @@ def _iterate_parquet_rows(path: Path, columns: Sequence[str], optional: Sequence
 
 
 def _not_parquet(path: Path, stage: str, error: Exception) -> UserError:
-    return UserError(stage, path, f"is no whole Parquet file ({first_line(error)[:150]})", FIX_FILE)
+    return UserError(stage, path, f"is not a complete Parquet file ({first_line(error)[:150]})", FIX_FILE)
 
 
 def _parse_csv(path: Path, stage: str, lines: Iterator[Line], delimiter: str) -> Iterator[_Row]:
@@ -231,7 +231,7 @@ def _parse_csv(path: Path, stage: str, lines: Iterator[Line], delimiter: str) ->
             yield start, row, ""
             start = reader.line_num + 1
     except csv.Error as error:
-        raise UserError(stage, f"{path} line {start}", f"is no CSV ({error})", FIX_FILE) from None
+        raise UserError(stage, f"{path} line {start}", f"is not valid CSV ({error})", FIX_FILE) from None
 
 
 def _next_row(reader: Iterator[list[str]]) -> list[str] | None:
@@ -276,8 +276,8 @@ def _iterate_objects(path: Path, stage: str, encoding: str) -> _Records:
             found = decoder.decode(text)
             refuse_repeated_keys(text)
         except (ValueError, RecursionError) as error:  # also what msgspec raises
-            what, where = ("JSON list of objects", path) if is_list else ("JSON", f"{path} line {number}")
-            raise UserError(stage, where, f"is no {what} ({error})", FIX_FILE) from None
+            what, where = ("a JSON list of objects", path) if is_list else ("JSON", f"{path} line {number}")
+            raise UserError(stage, where, f"is not {what} ({error})", FIX_FILE) from None
         if is_list:
             yield from ((f"{path} record {place}", record) for place, record in enumerate(found, start=1))
         else:
@@ -299,6 +299,6 @@ def open_lines(path: Path, stage: str, encoding: str, about: list[str], *, is_lo
     try:
         text = read_regular(path).decode(found).removeprefix("\ufeff")
     except (UnicodeDecodeError, LookupError):
-        raise UserError(stage, path, f"is not {found}", "give its encoding, such as gb18030") from None
+        raise UserError(stage, path, f"is not valid {found}", "give its encoding, such as gb18030") from None
     text = text if "\n" in text else text.replace("\r", "\n")
     return ((number, line, "") for number, line in enumerate(io.StringIO(text, newline="\n"), start=1))

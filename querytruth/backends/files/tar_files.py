@@ -36,7 +36,7 @@ class _BoundedReads(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= MAX_FILE_BYTES:
-            raise tarfile.ReadError(f"a header asks for {size} bytes")
+            raise tarfile.ReadError(f"a header declares {size} bytes")
         return self._file.read(size)
 
     def seek(self, offset: int, whence: int = 0) -> int:
@@ -62,14 +62,14 @@ def iterate_members(
                 tar.members.clear()  # type: ignore[attr-defined]
             end = tar.offset
     except (tarfile.TarError, OSError, EOFError, ValueError) as reason:  # ValueError: numbers in headers
-        raise error(path, f"is cut or damaged at {at} ({reason})") from None
+        raise error(path, f"is truncated or damaged at {at} ({reason})") from None
     with path.open("rb") as opened:
         opened.seek(end)
         padding = opened.read(_PADDING)
     if padding[:_BLOCK] != bytes(_BLOCK):  # tarfile ends silently at a cut or missing header
-        raise error(path, f"is cut or damaged after {at}")
+        raise error(path, f"is truncated or damaged after {at}")
     if padding.strip(b"\0"):  # and at the end of the first of two tars
-        raise error(path, f"has more after its end, which is after {at}")
+        raise error(path, f"has data after its end, which follows {at}")
 
 
 def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str, limit: int | None) -> TarMember:

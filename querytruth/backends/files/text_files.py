@@ -21,7 +21,7 @@ Line = tuple[int, str, str]  # number, text, and the problem of one that cannot 
 _STAGE = "import"
 _root: ContextVar[Path | None] = ContextVar("source_root", default=None)
 MAX_LINE_BYTES = 256 << 20  # bytes of a line, which can be an image in base64
-CONVERT = "convert it first (iconv -f gb18030 -t utf-8), or give its encoding where there is an option"
+CONVERT = "convert it first (iconv -f gb18030 -t utf-8), or set its encoding where there is an option"
 FIX_FILE = "fix the file, or download it again"
 
 
@@ -46,10 +46,10 @@ def require_file(path: Path, stage: str = _STAGE) -> Path:
     root = _root.get()
     if not is_file(path):
         raise UserError(
-            stage, path, "is no regular file" if os.path.lexists(path) else "is not there", "check the path"
+            stage, path, "is not a regular file" if os.path.lexists(path) else "does not exist", "check the path"
         )
     if root is not None and not path.resolve().is_relative_to(root):
-        raise UserError(stage, path, "is a link that leads out of the folder", "put the file there that it stands for")
+        raise UserError(stage, path, "is a link to a file outside the folder", "replace it by the file it points to")
     return path
 
 
@@ -64,11 +64,11 @@ def is_file(path: Path) -> bool:
 def find_file(folder: Path, names: Sequence[str], description: str) -> Path:
     """Return the first of the names that is a file in the folder."""
     if not folder.is_dir():
-        raise import_error(folder, "is no folder", f"give the folder that holds {description}")
+        raise import_error(folder, "is not a folder", f"give the folder that holds {description}")
     for name in names:
         if is_file(folder / name):
             return require_file(folder / name)
-    raise import_error(folder, f"holds no {description} ({' or '.join(names)})", "check the path, or the chosen split")
+    raise import_error(folder, f"has no {description} ({' or '.join(names)})", "check the path, or the chosen split")
 
 
 def iterate_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -93,12 +93,12 @@ def iterate_whole_lines(path: Path, stage: str, *, is_log: bool = False) -> Iter
                 if is_log:
                     yield number, "", "not_utf8"
                     continue
-                reason = f"is no UTF-8 (byte 0x{data[error.start]:02x} at column {error.start + 1}; GBK, perhaps)"
+                reason = f"is not UTF-8 (byte 0x{data[error.start]:02x} at column {error.start + 1}; possibly GBK)"
                 raise UserError(stage, f"{path} line {number}", reason, CONVERT) from None
             if "\x00" in text and is_log:
                 text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
             elif "\x00" in text:
-                raise UserError(stage, f"{path} line {number}", "holds a NUL character", FIX_FILE)
+                raise UserError(stage, f"{path} line {number}", "contains a NUL character", FIX_FILE)
             yield number, text, ""
 
 
@@ -126,13 +126,13 @@ def read_json_file(path: Path, record_type: type[T]) -> T:
         refuse_repeated_keys(data)
         return content
     except (ValueError, RecursionError) as error:  # also what msgspec raises
-        reason = "is no UTF-8 (GBK, perhaps)" if isinstance(error, UnicodeDecodeError) else _decode_error_reason(error)
+        reason = "is not UTF-8 (possibly GBK)" if isinstance(error, UnicodeDecodeError) else _decode_error_reason(error)
         raise import_error(path, reason) from None
 
 
 def _decode_error_reason(error: Exception) -> str:
     """Return msgspec's message with `images[3].id` instead of `$.images[3].id`."""
-    return f"is not as expected: {str(error).splitlines()[0].replace('$.', '')}"
+    return f"is invalid: {str(error).splitlines()[0].replace('$.', '')}"
 
 
 def split_id_and_text(line: str, path: Path, number: int) -> tuple[str, str]:
@@ -141,4 +141,4 @@ def split_id_and_text(line: str, path: Path, number: int) -> tuple[str, str]:
         name, found, text = line.partition(mark)
         if found and name.strip():
             return name.strip(), text.strip()
-    raise import_error(f"{path} line {number}", "is no id with a text after it")
+    raise import_error(f"{path} line {number}", "is not an id followed by a text")

@@ -42,7 +42,7 @@ _SIGNATURES = (
     (b"\xff\xd8\xff", "is a JPEG image", "check the path"),
     (b"\x89PNG", "is a PNG image", "check the path"),
     (b"%PDF-", "is a PDF document", "check the path"),
-    (b"version https://git-lfs", "is a pointer of Git LFS, not the file itself", "fetch the file: git lfs pull"),
+    (b"version https://git-lfs", "is a Git LFS pointer, not the file itself", "fetch the file: git lfs pull"),
 )
 _WEB_PAGE = (b"<!doctype html", b"<html", b"<head", b"<?xml")
 _BOM = b"\xef\xbb\xbf"
@@ -87,7 +87,7 @@ def parse_bounded_json(text: str | bytes) -> Any:
         _check_depth(value, _MAX_DEPTH)
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise ValueError("it holds half a character") from None
+        raise ValueError("it contains half a character") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return value
@@ -101,13 +101,13 @@ def _integer(digits: str) -> int:
 
 def _number(text: str) -> float:
     if not math.isfinite(value := float(text)):
-        raise ValueError(f"{text[:20]} is no number")
+        raise ValueError(f"{text[:20]} is not a number")
     return value
 
 
 def _check_depth(value: Any, left: int) -> None:
     if not left:
-        raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
+        raise ValueError(f"it is nested more than {_MAX_DEPTH} levels deep")
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _check_depth(inner, left - 1)
 
@@ -122,7 +122,7 @@ def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"key {twice[:80]!a} is there twice")
+        raise ValueError(f"key {twice[:80]!a} occurs twice")
     return values
 
 
@@ -132,7 +132,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=require_unique_keys)  # made once:
 def load_yaml(text: str, loader_class: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
     """Return the value of one document. Raises yaml.YAMLError, also for one that is too large, deep or expanding."""
     if len(text) > MAX_YAML_BYTES:
-        raise yaml.YAMLError(f"has more than {MAX_YAML_BYTES >> 20} MB")
+        raise yaml.YAMLError(f"is larger than {MAX_YAML_BYTES >> 20} MB")
     loader = loader_class(text)
     try:
         node = loader.get_single_node()
@@ -149,14 +149,14 @@ def load_yaml(text: str, loader_class: type[yaml.SafeLoader] = yaml.SafeLoader) 
 def _count_nodes(node: yaml.Node, depth: int, known: dict[int, int]) -> int:
     """Return the number of nodes with all aliases written out. Raises yaml.YAMLError beyond the limits."""
     if depth > _MAX_YAML_DEPTH:
-        raise yaml.YAMLError(f"is nested more than {_MAX_YAML_DEPTH} deep")
+        raise yaml.YAMLError(f"is nested more than {_MAX_YAML_DEPTH} levels deep")
     if id(node) not in known:
         _check_keys(node)
         parts = node.value if isinstance(node, yaml.CollectionNode) else []
         inner = [part for pair in parts for part in pair] if isinstance(node, yaml.MappingNode) else parts
         known[id(node)] = 1 + sum(_count_nodes(part, depth + 1, known) for part in inner)
     if known[id(node)] > _MAX_NODES:
-        raise yaml.YAMLError(f"has aliases that stand for more than {_MAX_NODES:,} values")
+        raise yaml.YAMLError(f"has aliases that expand to more than {_MAX_NODES:,} values")
     return known[id(node)]
 
 
@@ -229,8 +229,8 @@ def require_text(stage: str, item: object, head: bytes) -> None:
         if head.startswith(signature):
             raise UserError(stage, item, reason, next_step.replace("FILE", str(item)))
     if head[:4096].removeprefix(_BOM).lstrip().lower().startswith(_WEB_PAGE):
-        reason = "is a web page (HTML or XML): a server's error or a page about the file was saved"
-        raise UserError(stage, item, reason, "download the file itself again")
+        reason = "is a web page (HTML or XML), such as an error page or a download page, not the file"
+        raise UserError(stage, item, reason, "download the file itself")
     if head[1:2] == b"\0" or head[:1] == b"\0":
         raise UserError(stage, item, "is text in UTF-16 or a binary file", "save it as UTF-8")
 

@@ -134,7 +134,7 @@ def check_decoder(kind: str, error: Exception, decode: Callable[[bytes], object]
         decode(data.getvalue())
     except Exception as again:  # any other error says nothing about the library
         if may_be_environment_fault(again):
-            reason = f"{kind} cannot be decoded here ({type(again).__name__}: {again}), by Pillow {version('pillow')}"
+            reason = f"Pillow {version('pillow')} cannot decode {kind} here ({type(again).__name__}: {again})"
             raise ImportError(reason) from None
 
 
@@ -146,7 +146,7 @@ def _limit(size: tuple[int, int], frames: int, most: int) -> None:
 
 def _limit_scans(data: bytes, size: tuple[int, int], layers: int, coded_from: int, most: int) -> None:
     if jpeg_files.exceeds_scan_work(data, size[0] * size[1], layers, coded_from, _SCANS * most):
-        detail = f"{size[0]} x {size[1]}: its scans take the time of {_SCANS * most} pixels or more"
+        detail = f"{size[0]} x {size[1]}: decoding its scans takes as long as {_SCANS * most} pixels or more"
         raise image_headers.UnusableImage("too_many_scans", detail)
 
 
@@ -309,7 +309,7 @@ def read_bounded(location: str, limit: int) -> bytes:
                 raise FileNotFoundError(errno.ENOENT, "not a regular file")
             return file.read(limit + 1)
     if not is_allowed_url(location):
-        raise OSError(None, "cannot be read: a scheme that is not allowed")
+        raise OSError(None, "cannot be read: its URL scheme is not allowed")
     try:
         with fsspec_for(location).open(location, "rb") as remote_file:
             return read_stream(remote_file, limit + 1)
@@ -323,7 +323,7 @@ def fsspec_for(url: str) -> Any:
     """Return fsspec, which reads what lies in buckets by obstore, as all else there is read. Raises PermissionError
     where the run is offline: obstore's own connections are not seen by the check of Python's sockets."""
     if is_offline() and any(f"{protocol}://" in url.lower() for protocol in _IN_BUCKETS):
-        raise PermissionError(errno.EACCES, "--offline allows no connection to a bucket")
+        raise PermissionError(errno.EACCES, "--offline forbids connections to a bucket")
     return _fsspec()
 
 

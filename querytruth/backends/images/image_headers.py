@@ -50,7 +50,7 @@ _OTHERS = {
     b"#?RADIANCE": "Radiance",
     b"DDS ": "DirectDraw",
     b"PK\x03\x04": "a zip archive",
-    b"version https://git-lfs": "a pointer of Git LFS: `git lfs pull` fetches the file",
+    b"version https://git-lfs": "a Git LFS pointer: `git lfs pull` fetches the file",
 } | {f"P{number}".encode() + blank: "a portable pixmap" for number in range(1, 8) for blank in (b"\n", b" ")}
 _TAG = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s*<(?:!--.*?--|\?xml.*?\?)>)*\s*<!?([a-z]+)", re.IGNORECASE | re.DOTALL)
 _TAGS = {"doctype": "a web page", "html": "a web page", "head": "a web page", "svg": "SVG"}
@@ -97,7 +97,7 @@ def find_image_page(data: bytes) -> int:
     if page := next((one.page for one in larger if one.page and first.is_reduced), None):
         return page
     if below := [one for one in larger if one.page is None]:
-        hidden = f"{size}, and the one of {below[0].width} x {below[0].height} below it cannot be read"
+        hidden = f"{size}, and the image of {below[0].width} x {below[0].height} below it cannot be read"
         raise UnusableImage("thumbnail_first", hidden)
     return 0
 
@@ -169,7 +169,7 @@ def sniff_format(head: bytes) -> str | None:
 def describe_other_kind(head: bytes) -> str | None:
     """Return what a file is by its first bytes where it is none of the formats read; None where that is unknown."""
     if head[4:8] == b"ftyp":  # a phone stores a short film beside a photo
-        return f"a film or an unknown image, of brand {head[8:12].decode('latin-1').strip()!r}"
+        return f"a video or an unknown image type, brand {head[8:12].decode('latin-1').strip()!r}"
     if tag := _TAG.match(head):
         return _TAGS.get(tag[1].decode().lower(), "XML")
     if head.lstrip()[:1] in (b"{", b"["):

@@ -207,7 +207,7 @@ def _read_remote(known: dict[str, Any]) -> bytes:
     except Exception as error:  # each file system has its own errors; their texts may hold a URL with a password
         raise UnusableImage("unreadable", getattr(error, "strerror", None) or type(error).__name__) from None
     if len(data) > MAX_FILE_BYTES:
-        raise UnusableImage("file_too_large", f"over {MAX_FILE_BYTES} bytes")
+        raise UnusableImage("file_too_large", f"more than {MAX_FILE_BYTES} bytes")
     known |= {"size": len(data), "modified": 0}
     return data
 

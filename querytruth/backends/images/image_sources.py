@@ -108,11 +108,11 @@ def open_source(images: str, skip: Path | None = None) -> ImageSource:
 
 def _open_url(url: str, kind: str) -> ImageSource:
     if source_names.strip_password(url) != url:
-        next_step = "give it to fsspec in its configuration or in the environment"
-        raise UserError(source_readers.LISTING_STAGE, source_names.strip_password(url), "holds a password", next_step)
+        next_step = "pass it to fsspec in its configuration or the environment"
+        raise UserError(source_readers.LISTING_STAGE, source_names.strip_password(url), "has a password", next_step)
     if source_names.is_web_url(url):
         raise UserError(
-            source_readers.LISTING_STAGE, url, "is on the web", "fetch the images first, then give their folder"
+            source_readers.LISTING_STAGE, url, "is a web address", "fetch the images first, then give their folder"
         )
     with _translate_read_errors(url):
         filesystem, path = _filesystem(url)
@@ -124,9 +124,9 @@ def _open_url(url: str, kind: str) -> ImageSource:
 
 
 def _unknown_kind(given: str) -> UserError:
-    reason = f"is no folder, and no list or table ({', '.join((*_LISTS, *_TABLES))})"
+    reason = f"is not a folder, a list or a table ({', '.join((*_LISTS, *_TABLES))})"
     is_archive = given.lower().endswith(_ARCHIVES)
-    next_step = "unpack it, and name the folder" if is_archive else "fix `images` in the definition"
+    next_step = "unpack it and give the folder" if is_archive else "fix `images` in the definition"
     return UserError(source_readers.LISTING_STAGE, given, reason, next_step)
 
 
@@ -138,7 +138,7 @@ def _translate_read_errors(given: str) -> Iterator[None]:
     except UserError:
         raise
     except FileNotFoundError:
-        raise UserError(source_readers.LISTING_STAGE, given, "is not there", "fix `images` in the definition") from None
+        raise UserError(source_readers.LISTING_STAGE, given, "is missing", "fix `images` in the definition") from None
     except ImportError as error:
         raise UserError(source_readers.LISTING_STAGE, given, f"needs a package ({error})", "install it") from None
     except OSError as error:
@@ -157,7 +157,7 @@ def _translate_read_errors(given: str) -> Iterator[None]:
 
 def _filesystem(url: str) -> tuple[Any, str]:
     if not source_names.is_allowed_url(url):
-        raise OSError(None, "of a scheme that is not allowed")
+        raise OSError(None, "its URL scheme is not allowed")
     filesystem, path = fsspec_for(url).url_to_fs(url)
     return filesystem, path
 

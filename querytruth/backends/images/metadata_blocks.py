@@ -29,7 +29,7 @@ def find_blocks(data: bytes | mmap, problems: list[str]) -> dict[str, bytes]:
     listed = _list_blocks(kind or "", data, problems)
     for name, block in listed:
         if len(block) > MAX_BLOCK_BYTES and not (kind == "TIFF" and name == "exif"):  # there, EXIF is the file
-            problems.append(f"{name} of {len(block) >> 20} MB is over {MAX_BLOCK_BYTES >> 20} MB")
+            problems.append(f"{name}: {len(block) >> 20} MB, more than {MAX_BLOCK_BYTES >> 20} MB")
         elif block:
             found.setdefault(name, block.removeprefix(b"Exif\0\0"))
     return found

@@ -102,7 +102,7 @@ def run_pixels_job(job: PixelsJob) -> NDArray[np.uint8] | tuple[str, str]:
         data = _read(job.location, job.sha256)
         return np.asarray(_decode_and_resize(data, partial(_fit_within, job.side)).convert("RGB"))
     except ChangedFileError:
-        return "changed", "is not the image any more that the set was built from"
+        return "changed", "is no longer the image that the set was built from"
     except RenderingError as error:
         return "cannot_be_read", str(error)
     except OSError as error:
@@ -216,7 +216,7 @@ def _read(location: str, sha256: str | None) -> bytes:
     if len(data) > MAX_FILE_BYTES:
         raise RenderingError(f"more than {MAX_FILE_BYTES} bytes")
     if sha256 is not None and not hashlib.sha256(data).hexdigest().startswith(sha256):
-        raise ChangedFileError("its bytes are not those that were scanned: build again with --rescan")
+        raise ChangedFileError("its bytes differ from those that were scanned: build again with --rescan")
     return data
 
 

@@ -145,7 +145,7 @@ def scan_part(
     unchanged = known.table.take(pa.array(current, pa.int64()))
     table = pa.concat_tables([unchanged, pa.Table.from_pylist(rows, SCANNED_IMAGES_SCHEMA)]).sort_by("item")
     if own is None or not table.equals(own):
-        with translate_write_errors("scan images", job.folder, "then run again: what was read is kept"):
+        with translate_write_errors("scan images", job.folder, "then run again: results so far are kept"):
             write_checked(job.path, table)
     return job.path
 
@@ -249,8 +249,8 @@ def _read_part(job: ScanPartJob, columns: Sequence[str]) -> pa.Table:
     stored = ["sha256" if name == "image_id" else name for name in columns]
     table = read_checked(job.path, sorted({"item", *stored}))
     if table is None or not table["item"].combine_chunks().equals(job.items):
-        reason = "is gone, damaged or of another build"
-        raise UserError("scan images", job.path, reason, "run again: what was read is kept")
+        reason = "is missing, damaged or from another build"
+        raise UserError("scan images", job.path, reason, "run again: results so far are kept")
     if "image_id" in columns:
         table = table.append_column(_IMAGE_ID, image_ids_of_bytes(table["sha256"]))
     return table.select(columns)
@@ -260,7 +260,7 @@ def remove_stale_parts(jobs: Sequence[ScanPartJob]) -> None:
     """Remove files of scans with other parts. Call it when all of `jobs` are done. Raises UserError."""
     paths = {job.path for job in jobs}
     for folder in {job.folder for job in jobs}:
-        with translate_write_errors("scan images", folder, "then run again: what was read is kept"):
+        with translate_write_errors("scan images", folder, "then run again: results so far are kept"):
             for path in folder.iterdir():
                 is_part = _NAME.fullmatch(path.name) is not None
                 if (is_part and path not in paths) or (not is_part and _age(path) > _ABANDONED):

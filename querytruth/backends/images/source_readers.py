@@ -133,7 +133,7 @@ def list_folder(root: str, skip: str | None) -> ListingBuilder:
                         folders.append(name + b"/")
         except OSError as error:
             if not inside:
-                raise UserError(LISTING_STAGE, root, f"cannot be read ({error.strerror})", "allow reading it") from None
+                raise UserError(LISTING_STAGE, root, f"cannot be read ({error.strerror})", "allow reading") from None
             entries.refuse(encode_item(inside), "unreadable_folder", error.strerror)
     return entries
 
@@ -181,7 +181,7 @@ def list_lines(file: BinaryIO, *, remote: bool) -> ListingBuilder:
     entries, first = ListingBuilder(), True
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
-            entries.refuse(encode_item(line[:80]) + "…", "not_a_relative_name", "a line of more than 32 KiB")
+            entries.refuse(encode_item(line[:80]) + "…", "not_a_relative_name", "longer than 32 KiB")
             while line and not line.endswith(b"\n"):
                 line = file.readline(_LONGEST_LINE)
             continue
@@ -223,7 +223,7 @@ def list_table(file: BinaryIO, name: str, *, remote: bool) -> ListingBuilder:
 def _columns(name: str, names: list[str]) -> list[str]:
     if "path" not in names:
         reason = f"has no column 'path' (it has {', '.join(map(ascii, names[:12]))})"
-        raise UserError(LISTING_STAGE, name, reason, "name the column of the files 'path'")
+        raise UserError(LISTING_STAGE, name, reason, "rename the column of file names to 'path'")
     refuse_repeated_columns(LISTING_STAGE, name, names, {"path", *CARRIED_COLUMNS})
     return ["path", *[column for column in CARRIED_COLUMNS if column in names]]
 
@@ -264,8 +264,8 @@ def _value(column: str, value: Any, place: str) -> str | float:
             return number
         return _time(value) if column == "taken_at" else str(value)
     except (TypeError, ValueError):
-        kind = f"{column} in degrees" if column in NUMBER_COLUMNS else "time as in 2024-05-31T10:20:30"
-        reason = f"{column} {str(value)[:40]!r} is no {kind}"
+        kind = f"{column} in degrees" if column in NUMBER_COLUMNS else "time such as 2024-05-31T10:20:30"
+        reason = f"{column} {str(value)[:40]!r} is not a {kind}"
         raise UserError(LISTING_STAGE, place, reason, "fix or empty the cell") from None
 
 

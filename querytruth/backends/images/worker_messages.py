@@ -41,9 +41,9 @@ def read_answer(data: bytes) -> tuple[int, Any]:
         kind, plain = msgspec.msgpack.decode(data, type=tuple[int, Any])
         value = _from_plain(plain)
     except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise InvalidAnswer(f"it is no data: {error}") from None
+        raise InvalidAnswer(f"it is not valid data: {error}") from None
     if kind not in (DONE, OUT_OF_MEMORY, RAISED) or (kind == RAISED) != isinstance(value, Exception):
-        raise InvalidAnswer("it is no result")
+        raise InvalidAnswer("it is not a result")
     return kind, value
 
 
@@ -95,7 +95,7 @@ def _read_record(parts: Any) -> Any:
     module, _, qualified = name.partition(":")
     found = getattr(sys.modules.get(module), qualified, None)
     if not (isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_make")):
-        raise TypeError(f"an answer names {name[:80]}")
+        raise TypeError(f"unexpected name in an answer: {name[:80]}")
     return found._make(_from_plain(values))
 
 
@@ -105,7 +105,7 @@ def _read_array(parts: Any) -> Any:
     code, shape, data = parts
     kind = np.dtype(code)
     if kind.kind not in _ARRAY_KINDS:
-        raise TypeError(f"an array of {code[:20]}")
+        raise TypeError(f"unexpected array type {code[:20]}")
     return np.frombuffer(data, dtype=kind).reshape(shape).copy()
 
 
@@ -113,7 +113,7 @@ def _read_error(parts: Any) -> Exception:
     name, arguments, notes = parts
     found = getattr(sys.modules["builtins"], name, None)
     if not (isinstance(found, type) and issubclass(found, Exception)):
-        raise TypeError(f"an answer names {name[:80]}")
+        raise TypeError(f"unexpected name in an answer: {name[:80]}")
     error = found(*_from_plain(arguments))
     for note in notes:
         error.add_note(str(_from_plain(note)))

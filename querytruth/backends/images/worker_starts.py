@@ -95,7 +95,7 @@ class WorkerProcess:
         try:
             answer = self._await_answer(limits.seconds)
         except worker_messages.InvalidAnswer as error:
-            return WorkerFailure("worker_crashed", f"its answer is no data ({error})")
+            return WorkerFailure("worker_crashed", f"its answer is not valid data ({error})")
         if isinstance(answer, WorkerFailure):
             return answer
         self.served += 1
@@ -204,7 +204,7 @@ def start_worker(job: WorkerJob) -> WorkerProcess | WorkerFailure:
 
 
 def _no_start_error(cause: str) -> UserError:
-    next_step = "fix that, then run the same command: what was read is kept"
+    next_step = "fix that, then run the same command: results so far are kept"
     return UserError("start workers", "worker process", f"does not start ({cause})", next_step)
 
 

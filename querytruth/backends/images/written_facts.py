@@ -89,7 +89,7 @@ def read_xmp(data: bytes, source: str, problems: list[str]) -> Iterator[Fact]:
         problems.append(f"XMP: {error}")
         return
     except RecursionError:
-        problems.append("XMP: is nested too deeply")
+        problems.append("XMP: nested too deeply")
         return
     yield from _find_fields(properties, FIELDS["xmp"], source)
     degrees = [_read_coordinate(properties.get(f"exif:GPS{axis}")) for axis in ("Latitude", "Longitude")]
@@ -102,11 +102,11 @@ def _parse_xml(data: bytes, problems: list[str]) -> ElementTree.Element:
     """Return the root of a packet. It is parsed as a text, so that no declaration in it chooses an encoding; a DTD,
     without which there is no entity, is refused."""
     if len(data) > MAX_BLOCK_BYTES:
-        raise ValueError(f"{len(data) >> 20} MB, over {MAX_BLOCK_BYTES >> 20} MB")
+        raise ValueError(f"{len(data) >> 20} MB, more than {MAX_BLOCK_BYTES >> 20} MB")
     encoding = _MARKS.get(data[:2], "utf-8")
     text = data.decode(encoding, "replace")
     if "\ufffd" in text:
-        problems.append(f"XMP: not {encoding.upper()} throughout; what is not is shown as \ufffd")
+        problems.append(f"XMP: not valid {encoding.upper()} throughout; invalid bytes are shown as \ufffd")
     text = text[text.find("<") : text.rfind(">") + 1]  # without a mark before it, padding and zeros after it
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("has a DTD, which XMP never needs")
@@ -336,7 +336,7 @@ def read_file(location: str) -> WrittenFacts:
             require_regular(handle)
             size, most = os.fstat(handle).st_size, MAX_DOCUMENT_BYTES if suffix in _DOCUMENTS else MAX_FILE_BYTES
             if size > most:
-                raise ValueError(f"{size >> 20} MB, over {most >> 20} MB")
+                raise ValueError(f"{size >> 20} MB, more than {most >> 20} MB")
             with mmap(handle, 0, access=ACCESS_READ) as data:  # ValueError for an empty file
                 return read_facts(data, suffix)
     except (OSError, ValueError) as error:

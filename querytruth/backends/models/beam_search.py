@@ -32,7 +32,7 @@ def generate_with_beams(model: Any, inputs: dict[str, Any], config: Any) -> Any:
         reason = f"{type(error).__name__}: {error}"
     tokens = model.generate(**inputs, generation_config=config)
     _left_to_transformers.add(type(model))
-    _log.warning("prompts are processed once per beam, which is slower: transformers' caches changed (%s)", reason)
+    _log.warning("prompts are processed once per beam, which is slower: transformers changed its caches (%s)", reason)
     return tokens
 
 

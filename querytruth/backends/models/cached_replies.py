@@ -30,7 +30,7 @@ _NEVER_OF_ITEM = frozenset({"connection_failed", "proxy_error", "rate_limited"})
 _USELESS = frozenset({"only_reasoning", "empty_content", "tool_call", "refused"})
 _MAX_QUOTE = 80  # characters of a useless reply in a message
 FindFault = Callable[[ChatRequest, Reply], str]
-NOT_RECORDED = Failure("not_recorded", "transient", "no reply is stored, and none was asked for")
+NOT_RECORDED = Failure("not_recorded", "transient", "no reply is stored, and the model was not asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,14 +285,14 @@ def _quote(answer: ChatAnswer) -> str:
 def _budget_error(model: ChatModel, role: str, spent: str, limit: str, total: int, done: int) -> BudgetSpentError:
     reason = f"the budget of {spent} is spent: {done:,} of {total:,} questions ({role}) are answered, "
     reason += f"{total - done:,} remain"
-    next_step = f"run the same command, which goes on from there, or raise budget.{limit}"
+    next_step = f"run the same command to continue, or raise budget.{limit}"
     return BudgetSpentError("ask chat model", model.identity.name, reason, next_step)
 
 
 def _give_up_error(watch: _EndpointWatch) -> UserError:
     last, model = watch.last or NOT_RECORDED, watch.model
     if watch.faults_in_a_row:
-        reason = f"{watch.faults_in_a_row} replies in a row are of no use, the last one: {last.reason} ({last.detail})"
+        reason = f"{watch.faults_in_a_row} replies in a row are unusable; the last one: {last.reason} ({last.detail})"
         next_step = (
             "check that the model sees the images and answers without reasoning (prompt, max_tokens, template of "
         )

@@ -30,7 +30,7 @@ _KINDS: dict[int, tuple[str, str]] = {
 _FILTERED = ("content_filter", "content_policy", "data_inspection", "responsibleai", "moderation")
 _SPENT = ("insufficient_quota", "insufficient_balance", "arrearage", "billing")
 _THOUGHT_PARTS = frozenset({"thinking", "reasoning", "thought", "redacted_thinking"})  # parts of a content
-_NO_ANSWER = "the model thought and did not answer; more tokens may help"
+_NO_ANSWER = "the model reasoned but did not answer; a higher token limit may help"
 _DETAIL = 300
 _API_FOLDERS = ("/v1", "/compatible-mode/v1", "/v1beta/openai", "/api/v3", "/v4")  # of the usual services
 _ANSWERS_OF_OTHER_PATHS = frozenset({"not_found", "not_json", "not_an_answer", "redirected"})
@@ -56,7 +56,7 @@ def parse_chat_completion(
             raise _NotAReply("not_json", "transient", f"{kind}, {len(answer.body)} bytes: {error}") from None
         reply = _reply(envelope, raw, max_characters) if read is None else _read_number(envelope, raw, read)
         if redaction.contains_secret(reply.text):
-            raise _NotAReply("echoes_the_key", "final", "the text holds the key that was sent")
+            raise _NotAReply("echoes_the_key", "final", "the text contains the key that was sent")
         return reply
     except _NotAReply as odd:
         return Failure(odd.reason, odd.kind, redaction(_one_line(odd.detail))[:_DETAIL], raw)
@@ -79,7 +79,7 @@ def check_model_list(answer: HttpResponse, name: str, redaction: Redaction) -> F
         return Failure("not_json", "blocked", "the address answers, but not with a list of models")
     names = [str(model.get("id")) for model in models if isinstance(model, dict)]
     if names and name not in names and f"{name}:latest" not in names:
-        return Failure("not_found", "blocked", redaction(_one_line("it has " + ", ".join(names[:10])))[:_DETAIL])
+        return Failure("not_found", "blocked", redaction(_one_line("its models: " + ", ".join(names[:10])))[:_DETAIL])
     return None
 
 
@@ -100,13 +100,13 @@ def _reply(envelope: Any, raw: str, max_characters: int) -> Reply:
         raise _from_error(envelope["error"], "error_object", "transient")
     choices = envelope.get("choices")
     if not isinstance(choices, list) or not choices:
-        raise _NotAReply("no_choices", "transient", "the answer holds no choice")
+        raise _NotAReply("no_choices", "transient", "the answer has no choice")
     if len(choices) > 1:
-        raise _NotAReply("several_choices", "transient", f"{len(choices)} choices where one was asked for")
+        raise _NotAReply("several_choices", "transient", f"{len(choices)} choices instead of one")
     choice = choices[0]
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict) or message.get("role", "assistant") != "assistant":
-        raise _NotAReply("no_message", "transient", "the choice holds no message of the assistant")
+        raise _NotAReply("no_message", "transient", "the choice has no assistant message")
     finish = choice.get("finish_reason")
     text = _text(message, finish)
     if len(text) > max_characters:
@@ -124,7 +124,7 @@ def _read_number(envelope: Any, raw: str, read: Callable[[Any], float | None]) -
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError):
         score = None
     if score is None or not math.isfinite(score):
-        raise _NotAReply("no_score", "final", "the answer holds no score that can be trusted")
+        raise _NotAReply("no_score", "final", "the answer has no reliable score")
     return Reply(write_score(score), "stop", raw=raw)
 
 
@@ -191,14 +191,14 @@ def _text(message: dict[str, Any], finish: Any) -> str:
         parts = [part.get("text") if isinstance(part, dict) else None for part in answered]
         texts = [part for part in parts if isinstance(part, str)]
         if len(texts) < len(parts):
-            raise _NotAReply("odd_content", "transient", "a part of the content is no text")
+            raise _NotAReply("odd_content", "transient", "a part of the content is not text")
         content = "".join(texts)
     if content is not None and not isinstance(content, str):
         raise _NotAReply("odd_content", "transient", f"content of type {type(content).__name__}")
     if content and content.strip():
         return content
     if message.get("tool_calls") or message.get("function_call"):
-        raise _NotAReply("tool_call", "final", "the model called a tool in place of answering")
+        raise _NotAReply("tool_call", "final", "the model called a tool instead of answering")
     if message.get("reasoning_content") or message.get("reasoning"):
         raise _NotAReply("only_reasoning", "final", _NO_ANSWER)
     raise _NotAReply("empty_content", "final", "the text is empty")
@@ -244,7 +244,7 @@ def _strict_json(body: bytes) -> Any:
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _count(usage: Any, name: str) -> int | None:
@@ -269,13 +269,13 @@ def _find_cause(base_url: str, name: str, key_env: str | None, failure: Failure)
     if failure.reason in _ANSWERS_OF_OTHER_PATHS and not has_api_folder:
         return f"the address may lack /v1: try base_url: {base_url.rstrip('/')}/v1"
     if failure.reason == "not_found":
-        return f"the server may not have a model {name!r}: {base_url.rstrip('/')}/models lists those that it has"
+        return f"the server may not have a model {name!r}: {base_url.rstrip('/')}/models lists its models"
     if failure.reason == "tls_error":
-        return "the server may speak plain http://, or its certificate is not one that this machine trusts"
+        return "the server may use plain http://, or this machine does not trust its certificate"
     if failure.reason in ("unauthorized", "forbidden"):
-        return f"the key in {key_env} may be wrong" if key_env else "it may want a key: name its variable as key_env"
+        return f"the key in {key_env} may be wrong" if key_env else "it may need a key: set key_env to its variable"
     if failure.reason == "connection_failed":
         if "NameResolution" in failure.detail or "gaierror" in failure.detail:
-            return f"there is no host {address.hostname!r}, or its name server does not answer"
-        return "nothing may listen there: start the server, or correct host and port"
+            return f"the host {address.hostname!r} does not exist, or its name server does not answer"
+        return "no server seems to listen there: start the server, or correct host and port"
     return ""

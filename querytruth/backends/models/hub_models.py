@@ -44,7 +44,7 @@ def find_model_folder(name: str, stage: str) -> Path:
         raise _not_found_error(stage, name, error, download_hint(name)) from None
     check_weight_format(name, folder, stage)
     if next(folder.rglob("*.safetensors"), None) is None:
-        raise _pickled_weights_error(stage, name, "has no weights in safetensors on the hub")
+        raise _pickled_weights_error(stage, name, "has no safetensors weights on the hub")
     return folder
 
 
@@ -84,13 +84,13 @@ def check_weight_format(name: str, folder: Path, stage: str) -> None:
     for part in [folder, *_module_folders(folder)]:
         for file in part.iterdir() if part.is_dir() else ():
             if file.is_symlink() and not file.resolve().is_relative_to(inside):
-                raise UserError(stage, name, f"has a link that leads out of it ({file.name})", "copy the file there")
+                raise UserError(stage, name, f"has a link to a file outside it ({file.name})", "copy the file into it")
         _check_configurations(name, part, stage)
         _check_index(name, part, stage)
         names = sorted(path.name for path in part.iterdir()) if part.is_dir() else []
         pickled = [file for file in names if file.endswith(_PICKLED)]
         if pickled and not any(file.endswith(".safetensors") for file in names):
-            raise _pickled_weights_error(stage, name, f"has its weights as a pickle ({pickled[0]}), which can run code")
+            raise _pickled_weights_error(stage, name, f"stores weights as a pickle ({pickled[0]}), which can run code")
 
 
 def _check_index(name: str, folder: Path, stage: str) -> None:
@@ -103,7 +103,7 @@ def _check_index(name: str, folder: Path, stage: str) -> None:
             raise UserError(stage, name, f"has a damaged {file.name}", download_hint(name)) from None
         for one in files:
             if not (isinstance(one, str) and _WEIGHT_FILE.fullmatch(one)):
-                reason = f"names {str(one)[:80]!r} in {file.name}, which is no .safetensors file beside it"
+                reason = f"names {str(one)[:80]!r} in {file.name}, which is not a .safetensors file in the same folder"
                 raise UserError(stage, name, reason, download_hint(name))
 
 
@@ -118,7 +118,7 @@ def _check_configurations(name: str, folder: Path, stage: str) -> None:
         except ValueError as error:
             raise UserError(stage, name, f"has a damaged {file.name}: {error}", download_hint(name)) from None
         if found is not None:
-            reason = f"has {found[0]}: {found[1]:,} in {file.name}, more than any model"
+            reason = f"has {found[0]}: {found[1]:,} in {file.name}, more than any model has"
             raise UserError(stage, name, reason, download_hint(name))
 
 
@@ -143,8 +143,8 @@ def _module_folders(folder: Path) -> list[Path]:
 def download_hint(name: str) -> str:
     """Return the next step for an incomplete model."""
     if Path(name).is_dir():
-        return "give a folder with all files of a model"
-    return f"`hf download {name}` where there is a network, or give the folder of a copy"
+        return "give a folder with all files of the model"
+    return f"run `hf download {name}` with network access, or give the folder of a copy"
 
 
 def resolve_model_revision(name: str, revision: str | None) -> tuple[str, str]:
@@ -186,7 +186,7 @@ def _folder_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def choose_device(device: str | None, stage: str, next_step: str = "give the device cpu") -> Any:
+def choose_device(device: str | None, stage: str, next_step: str = "set the device to cpu") -> Any:
     """Return the torch device of that name; for None a GPU if there is one. Raises UserError where it cannot be
     used, or torch is not installed."""
     try:
@@ -223,11 +223,11 @@ def make_loading_error(stage: str, name: str, error: Exception) -> UserError:
 
 def _pickled_weights_error(stage: str, name: str, reason: str) -> UserError:
     command = f"AutoModel.from_pretrained('{name}').save_pretrained('FOLDER')"
-    next_step = f"where you trust it, convert it with transformers: {command}; copy its tokenizer and give FOLDER"
+    next_step = f"if you trust it, convert it with transformers: {command}; copy its tokenizer and give FOLDER"
     return UserError(stage, name, reason, next_step)
 
 
 def _not_found_error(stage: str, name: str, error: Exception, next_step: str) -> UserError:
-    source = "--offline does not ask the hub" if is_offline() else "the hub does not give it"
-    reason = f"is no folder here, and {source} ({type(error).__name__})"
+    source = "--offline forbids asking the hub" if is_offline() else "the hub did not provide it"
+    reason = f"is not a local folder, and {source} ({type(error).__name__})"
     return UserError(stage, name, reason, next_step)

@@ -210,7 +210,7 @@ class LocalChatModel:
         torch, _ = import_torch_and_transformers()
         count, (yes, no) = len(inputs["input_ids"]), self._yes_and_no
         if not (yes and no):
-            return [chat.Failure("no_score", "final", "its tokenizer has no token for yes, or none for no")] * count
+            return [chat.Failure("no_score", "final", "its tokenizer lacks a token for yes or for no")] * count
         config.update(max_new_tokens=1, num_beams=1, do_sample=False, output_logits=True, return_dict_in_generate=True)
         with torch.inference_mode():
             logits = self._weights.model.generate(**inputs, generation_config=config).logits[0].float()

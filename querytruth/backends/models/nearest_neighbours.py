@@ -88,7 +88,7 @@ def find_pairs_above(
             proposed.append(firsts[pairs[is_above]])
             total += len(proposed[-1])
             if total > MAX_PAIRS:
-                reason = f"a cosine of {cosine} makes pairs of more than {MAX_PAIRS:,} among {len(vectors):,} images"
+                reason = f"with a cosine of {cosine}, {len(vectors):,} images form more than {MAX_PAIRS:,} pairs"
                 raise UserError("find duplicates", "embeddings", reason, "raise near_duplicates.cosine")
     pairs = np.unique(np.concatenate(proposed), axis=0)
     return pairs, pair_cosines(vectors, vectors, *pairs.T)

@@ -114,9 +114,9 @@ class QuestionLeases:
         except (ValueError, RecursionError):
             place, next_step = (
                 self._objects.url_of(LEASES),
-                "delete that object while no build runs: it is no answer",
+                "delete that object while no build runs: it holds no answers",
             )
-            raise UserError("reply store", place, "is no list of leases", next_step) from None
+            raise UserError("reply store", place, "is not a list of leases", next_step) from None
         return leases
 
 

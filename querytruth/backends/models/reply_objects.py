@@ -36,7 +36,7 @@ MAX_INDEX_BYTES = 64 << 20
 _MAX_UNPACKED_BYTES = 512 << 20
 LASTING = ("reply", "final")  # kinds of answers, others may pass
 STORE, LEASES = "store.json", "leases.json"
-_DAMAGED = "delete that object: the question is asked again, or its copies are read one by one"
+_DAMAGED = "delete that object: its question is asked again, or the replies it copies are read one by one"
 _Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 
 
@@ -147,10 +147,10 @@ def read_answer(url: str, data: bytes, place: AnswerPlace) -> StoredAnswer:
     def parse() -> StoredAnswer:
         checksum, _, rest = data.partition(b" ")
         if checksum != digest(rest).encode():
-            raise ValueError("its checksum is another")
+            raise ValueError("its checksum differs")
         answer = msgspec.json.decode(rest, type=StoredAnswer)
         if answer.place != place:
-            raise ValueError("the key in it is another")
+            raise ValueError("its key differs")
         return answer
 
     return _named(url, parse)
@@ -194,7 +194,7 @@ def read_index(url: str, data: bytes, kind: type[R]) -> R:
 
 def _check_name(url: str, data: bytes) -> None:
     if digest(data) != url.rpartition("/")[2].rpartition("-")[2]:
-        raise ValueError("its checksum is another")
+        raise ValueError("its checksum differs")
 
 
 def digest(data: bytes) -> str:
@@ -207,4 +207,4 @@ def _named(url: str, parse: Callable[[], R], next_step: str = _DAMAGED) -> R:
         return parse()
     except (ValueError, KeyError, TypeError, IndexError, RecursionError, EOFError, OSError, zlib.error) as error:
         detail = str(error)[:80] if type(error) is ValueError else "it cannot be read"
-        raise UserError("reply store", url, f"is not what was stored there: {detail}", next_step) from None
+        raise UserError("reply store", url, f"is damaged: {detail}", next_step) from None

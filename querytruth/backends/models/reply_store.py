@@ -37,8 +37,8 @@ _FEW = 32  # answers that are read from a bucket without a list
 _LISTED_AT_ONCE = 1000  # names in one answer of the service, and answers that are read at once
 _ANSWERS_TO_A_RACE = 10
 _UNPACKED = "unpacked/"  # in the cache: names of replies that are in no pack
-_OTHER_STORE = "give another folder, or the version of querytruth that wrote it"
-_CACHE = "delete it: the bucket has all that is in it; or set XDG_CACHE_HOME to a folder that can be written"
+_OTHER_STORE = "give another folder, or use the version of querytruth that wrote it"
+_CACHE = "delete it (the bucket has all its data), or set XDG_CACHE_HOME to a writable folder"
 
 
 def open_reply_store(location: str | Path, others: Sequence[Path] = ()) -> ReplyStore:
@@ -220,7 +220,7 @@ class ReplyStore:
                 self._known_models.add(text)
             if not self._open():
                 next_step = "choose another service"
-                raise UserError(_STAGE, self._objects.url_of(""), "was created, and is not there", next_step)
+                raise UserError(_STAGE, self._objects.url_of(""), "was created but cannot be found", next_step)
             if not self._has_read_index:
                 self._read_index()
         return text

@@ -32,7 +32,7 @@ def read_image_bytes(image: ChatImage) -> bytes | Failure:
     except OSError as error:
         return Failure("image_unreadable", "transient", error.strerror or type(error).__name__)
     if hashlib.sha256(data).hexdigest() != image.sha256:
-        return Failure("image_changed", "transient", "the file's digest is not the request's")
+        return Failure("image_changed", "transient", "the file's digest differs from the request's")
     return data
 
 
@@ -73,7 +73,7 @@ def fit_for_model(image: Image.Image, min_side: int = PATCH_SIDE) -> Image.Image
 
 def _too_small(size: tuple[int, int]) -> Failure:
     width, height = size
-    return Failure("image_too_small", "final", f"{width} x {height} pixels; models take sides of {LEAST_SIDE} or more")
+    return Failure("image_too_small", "final", f"{width} x {height} pixels; models need sides of {LEAST_SIDE} or more")
 
 
 def _fit_size(size: tuple[int, int], min_side: int) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -89,7 +89,7 @@ class Transcript:
 
 
 def _read(path: Path) -> tuple[ModelIdentity, dict[str, ChatAnswer]]:
-    with translate_read_errors(_STAGE, path, "give a transcript, JSON lines in UTF-8"):
+    with translate_read_errors(_STAGE, path, "give a transcript: JSON lines in UTF-8"):
         lines = read_regular(path).decode("utf-8").rstrip("\n").split("\n")
     identity, answers = ModelIdentity("", ""), dict[str, ChatAnswer]()
     for number, line in enumerate(lines, start=1):
@@ -102,7 +102,7 @@ def _read(path: Path) -> tuple[ModelIdentity, dict[str, ChatAnswer]]:
                 answers[described_key(identity, fields["request"])] = reply
         except (ValueError, KeyError, TypeError, RecursionError):
             next_step = "fix it: the model on line 1, then request, reply and finish_reason on each line"
-            raise UserError(_STAGE, f"{path} line {number}", "is no line of a transcript", next_step) from None
+            raise UserError(_STAGE, f"{path} line {number}", "is not a line of a transcript", next_step) from None
     return identity, answers
 
 

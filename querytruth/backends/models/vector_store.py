@@ -112,19 +112,19 @@ def read_vectors(
         if vectors is None:
             vectors = np.zeros((len(ids), read.shape[1]), np.float32)
         if read.shape[1] != vectors.shape[1]:
-            reason = f"has vectors of {read.shape[1]} numbers, others have {vectors.shape[1]}"
-            raise UserError(_STAGE, path, reason, "write all with one model")
+            reason = f"has vectors of {read.shape[1]} numbers; other files have {vectors.shape[1]}"
+            raise UserError(_STAGE, path, reason, "write all vectors with one model")
         place = pc.index_in(batch[id_name].cast(ids.type), value_set=ids).fill_null(-1).to_numpy()
         wanted = np.flatnonzero(place >= 0)
         at = place[wanted]
         values, counts = np.unique(at, return_counts=True)
         if (twice := np.append(values[counts > 1], values[known[values]])).size:
-            raise UserError(_STAGE, path, f"has {ids[int(twice[0])]} again", "write every id once")
+            raise UserError(_STAGE, path, f"repeats the id {ids[int(twice[0])]}", "write each id once")
         vectors[at], known[at] = read[wanted], True
         other_rows += len(place) - len(wanted)
         advance(len(read))
     if vectors is None:
-        raise UserError(_STAGE, folder, "holds no rows", f"write {id_name} and vector to {folder.name}/*.parquet")
+        raise UserError(_STAGE, folder, "has no rows", f"write {id_name} and vector to {folder.name}/*.parquet")
     return vectors, known, other_rows
 
 
@@ -148,7 +148,7 @@ def _rows(path: Path, column: pa.Array) -> Vectors:
     length = lengths[0].as_py() if len(column) else 0
     values = column.flatten()
     if column.null_count or not length or values.null_count or not pc.all(pc.equal(lengths, length)).as_py():
-        raise UserError(_STAGE, path, "has vectors that are empty or differ in length", "write all with one model")
+        raise UserError(_STAGE, path, "has empty vectors or different lengths", "write all vectors with one model")
     vectors: Vectors = values.cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False).reshape(-1, length)
     return vectors
 

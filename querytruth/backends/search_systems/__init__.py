@@ -35,7 +35,7 @@ class SearchSystemOptions(PluginOptions):
     def _check_ids(cls, value: str) -> str:
         if value not in ID_COLUMNS and split_pattern(value) is None:
             parts = ", ".join(f"{{{part}}}" for part in ID_PARTS)
-            raise ValueError(f"{value!r} is none of {', '.join(ID_COLUMNS)}, and holds not one of {parts}")
+            raise ValueError(f"{value!r} is neither one of {', '.join(ID_COLUMNS)} nor a pattern with one of {parts}")
         return value
 
 

@@ -43,8 +43,8 @@ class ElasticsearchIndex:
     def __init__(self, options: ElasticsearchOptions) -> None:
         check_service_url(options.url)
         if bool(options.fields) == bool(options.vector_field) or bool(options.vector_field) != bool(options.embedder):
-            next_step = "give fields, or vector_field and embedder"
-            raise UserError(SEARCH_SYSTEMS.stage, "elasticsearch", "searches texts or vectors", next_step)
+            next_step = "give either fields, or vector_field and embedder"
+            raise UserError(SEARCH_SYSTEMS.stage, "elasticsearch", "searches either texts or vectors", next_step)
         self.options = options
         self._encoder = None if options.embedder is None else QueryEncoder(options.embedder)
         self._id = jmespath.compile("_id" if options.id_field is None else f'_source."{options.id_field}"')

@@ -97,7 +97,7 @@ class HttpSearch:
         ):
             if not is_there:
                 paths = ", ".join(f"{way} ({str(value)[:40]!r})" for way, value in find_values(entry, kinds)) or "none"
-                lines.append(f"{name}: {path} finds nothing in a result; it has {paths}")
+                lines.append(f"{name}: {path} matches nothing in a result; the result has {paths}")
         return lines
 
     def count_items(self) -> int | None:
@@ -123,13 +123,13 @@ def _check_query(options: HttpSearchOptions) -> bool:
     sends_text = "{query}" in str([options.url, options.query, options.body])
     sends_image = "{image}" in str(options.body) or options.image_part is not None
     if sends_text == sends_image:
-        reason = "sends texts and images" if sends_text else "sends no query"
-        next_step = "write {query} into url, query or body; or {image} into body, or image_part"
+        reason = "sends both texts and images" if sends_text else "sends no query"
+        next_step = "write {query} into url, query or body; or write {image} into body, or set image_part"
         raise UserError(SEARCH_SYSTEMS.stage, "http", reason, next_step)
     if sends_image and options.method != "POST":
-        raise UserError(SEARCH_SYSTEMS.stage, "http", "sends an image by GET", "say method: POST")
+        raise UserError(SEARCH_SYSTEMS.stage, "http", "sends an image with GET", "set method: POST")
     if options.image_part is not None and not isinstance(options.body, dict | None):
-        raise UserError(SEARCH_SYSTEMS.stage, "http", "has a body that is no form", "give its fields as keys")
+        raise UserError(SEARCH_SYSTEMS.stage, "http", "has a body that is not a form", "give the form's fields as keys")
     return sends_image
 
 
@@ -162,7 +162,8 @@ def read_hits(answer: Any, results: Any, id_: Any, score: Any) -> list[SearchHit
         found = results.search(answer)
         if not isinstance(found, list):
             lists = ", ".join(f"{path} ({keys})" for path, keys in find_lists(answer)) or "none"
-            raise SearchFailure("no_results_list", f"results is {type(found).__name__}; lists of the answer: {lists}")
+            detail = f"results is a {type(found).__name__}, not a list; lists in the answer: {lists}"
+            raise SearchFailure("no_results_list", detail)
         pairs = [(id_.search(entry), None if score is None else score.search(entry)) for entry in found]
     except JMESPathError as error:
         raise SearchFailure("bad_answer", str(error)[:200]) from None
@@ -212,5 +213,5 @@ def _compile(name: str, expression: str) -> Any:
     try:
         return jmespath.compile(expression)
     except JMESPathError as error:
-        reason = f"is no JMESPath ({str(error).splitlines()[0][:120]})"
+        reason = f"is not a JMESPath expression ({str(error).splitlines()[0][:120]})"
         raise UserError(SEARCH_SYSTEMS.stage, f"{name}: {expression}", reason, "see jmespath.org") from None

@@ -38,12 +38,12 @@ class PgvectorOptions(SearchSystemOptions):
     @model_validator(mode="after")
     def _check_statement(self) -> PgvectorOptions:
         if (self.sql is None) == (self.table is None):
-            raise ValueError("give table or sql")
+            raise ValueError("give either table or sql")
         if self.embedder is None and (self.sql is None or "%(vector)s" in self.sql):
-            raise ValueError("a search by vectors needs embedder")
+            raise ValueError("a vector search needs embedder")
         names = [self.table or "t", self.id_column, self.vector_column]
         if wrong := [name for name in names if not _NAME.fullmatch(name)]:
-            raise ValueError(f"{wrong[0]!r} is no name of a table or column: use sql")
+            raise ValueError(f"{wrong[0]!r} is not a table or column name: use sql")
         return self
 
 

@@ -33,7 +33,7 @@ class QdrantOptions(VectorIndexOptions):
     @model_validator(mode="after")
     def _check_place(self) -> QdrantOptions:
         if (self.url is None) == (self.path is None):
-            raise ValueError("give url or path")
+            raise ValueError("give either url or path")
         return self
 
 

@@ -119,7 +119,7 @@ class CrawlerClient:
         except RefusedFetch as refused:
             return refused.failure
         except TimeoutError:
-            return FailedFetch("deadline", "transient", "the time was over, turns with the host included")
+            return FailedFetch("deadline", "transient", "the deadline passed, including the wait for the host's turn")
 
     def retry_delay(self, answer: FetchResult, attempt: int, ends: float) -> float | None:
         """Return the seconds before the next try; None where there is none."""
@@ -165,7 +165,7 @@ class CrawlerClient:
             if isinstance(answer, FetchedResource):
                 return answer
             url = answer
-        raise RefusedFetch("too_many_redirects", "final", f"more than {self.limits.redirects}")
+        raise RefusedFetch("too_many_redirects", "final", f"more than {self.limits.redirects} redirects")
 
     async def _hop(self, url: WebUrl, request: WebRequest, out: BinaryIO) -> FetchedResource | WebUrl:
         if self._session is None:
@@ -273,7 +273,7 @@ class CrawlerClient:
         answer, body = await self._cached_robots(WebRequest(f"{url.origin}/robots.txt", "robots"), ends)
         if isinstance(answer, FetchedResource):
             if body.startswith(_GZIP) or b"\0" in body:
-                return FailedFetch("robots_unreadable", "transient", "it is no text: compressed twice, or unannounced")
+                return FailedFetch("robots_unreadable", "transient", "not text: compressed twice, or without a header")
             rules = host_rules.parse_robots(body[: host_rules.MAX_ROBOTS_BYTES].decode("utf-8", "replace"))
             host = self.hosts[url.authority]
             host.interval = max(host.interval, rules.delay)
@@ -316,9 +316,9 @@ def _classify_error(error: Exception) -> RefusedFetch:
     if isinstance(cause, ssl.SSLError):
         return RefusedFetch("tls_error", "transient", getattr(cause, "verify_message", "") or str(cause.reason))
     if isinstance(error, TimeoutError):
-        return RefusedFetch("timeout", "transient", "no byte for too long")
+        return RefusedFetch("timeout", "transient", "no data received for too long")
     if isinstance(error, aiohttp.ClientPayloadError):
-        return RefusedFetch("incomplete", "transient", "the body breaks off", retry_in=0.0)
+        return RefusedFetch("incomplete", "transient", "the body ends too early", retry_in=0.0)
     if isinstance(error, (OSError, aiohttp.ClientConnectionError)):
         return RefusedFetch("connection_failed", "transient", type(cause).__name__, retry_in=0.0)
     return RefusedFetch("bad_http", "transient", type(cause).__name__, retry_in=0.0)

@@ -106,14 +106,14 @@ def _find_redirect(method: str, url: str, answer: HttpResponse) -> str | None:
 def refuse_secret_names(option: str, names: Iterable[str]) -> None:
     """Raise UserError for the name of a header or parameter that holds a key."""
     if secret := next((name for name in names if _SECRET_NAME.fullmatch(name)), None):
-        next_step = "name an environment variable under header_env"
-        raise UserError(SEARCH_SYSTEMS.stage, f"{option}: {secret}", "would hold a key in a file", next_step)
+        next_step = "give an environment variable under header_env"
+        raise UserError(SEARCH_SYSTEMS.stage, f"{option}: {secret}", "would store a key in a file", next_step)
 
 
 def check_service_url(url: str) -> None:
     """Raise UserError for what is no http address, and for one that could hold a key."""
     if (parts := parse_address(url)) is None:
-        raise UserError(SEARCH_SYSTEMS.stage, "url", "is no http address", "give one like http://host:8000/search")
+        raise UserError(SEARCH_SYSTEMS.stage, "url", "is not an http address", "write it as http://host:8000/search")
     if "@" in parts.netloc or any(_SECRET_NAME.fullmatch(name) for name, _ in parse_qsl(parts.query)):
-        reason = "holds a password or a key, which would be recorded"
+        reason = "contains a password or a key, which would be recorded"
         raise UserError(SEARCH_SYSTEMS.stage, "url", reason, "put it into an environment variable, under header_env")

@@ -53,7 +53,7 @@ def _check_event(event: str, arguments: tuple[Any, ...]) -> None:
         return
     name = host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
     if not all(name in allowed for allowed in _ALLOWED_SETS):
-        raise PermissionError(errno.EACCES, f"--offline allows no connection to {name}")
+        raise PermissionError(errno.EACCES, f"--offline forbids connections to {name}")
 
 
 def _look_up(host: str) -> list[Any]:

@@ -24,14 +24,14 @@ from querytruth.backends.web.page_store import PageStore, StoredFetch, make_stor
 from querytruth.backends.web.web_records import FailedFetch, FetchResult, WebRequest, normalize_url
 from querytruth.errors import UserError
 
-NOT_FETCHED = FailedFetch("not_fetched", "transient", "nothing is stored for it")
+NOT_FETCHED = FailedFetch("not_fetched", "transient", "no stored response")
 OnImageFetched = Callable[[FetchedImage], None]
 T = TypeVar("T")
 
 GIVE_UP_AFTER = 5  # unanswered queries in a row
-NOTHING_STORED = SearchError("not_fetched", "transient", "nothing is stored for it")
+NOTHING_STORED = SearchError("not_fetched", "transient", "no stored response")
 _STAGE = "search images"
-_KEPT = "what was fetched is kept: run the same command again later"
+_KEPT = "run the same command again later: fetched pages are kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def search_queries(
             answers.append(no_answer)
             failed_in_a_row += pages.web is not None and no_answer.kind == "transient"
             if no_answer.kind == "blocked" and pages.web is not None:
-                raise _search_stopped(search, f"turned us away ({no_answer.reason}: {no_answer.detail})") from None
+                raise _search_stopped(search, f"blocked us ({no_answer.reason}: {no_answer.detail})") from None
             if failed_in_a_row >= GIVE_UP_AFTER:
                 detail = f"{no_answer.reason}{': ' * bool(no_answer.detail)}{no_answer.detail}"
                 raise _search_stopped(search, f"did not answer {failed_in_a_row} queries in a row ({detail})") from None
@@ -193,6 +193,6 @@ def _search_stopped(search: ImageSearch, reason: str) -> UserError:
 def _raise_failure(result: FetchResult) -> None:
     """Raise SearchError for a failed fetch."""
     if isinstance(result, FailedFetch) and result.reason in ROBOTS_REASONS:
-        raise SearchError(result.reason, "blocked", f"{result.detail} does not want programs to ask")
+        raise SearchError(result.reason, "blocked", f"{result.detail} forbids automated requests")
     if isinstance(result, FailedFetch):
         raise SearchError(result.reason, result.kind, result.detail)

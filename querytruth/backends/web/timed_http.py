@@ -136,7 +136,7 @@ class _Watch:
         with self._lock:
             self._release()
             if self.expired:
-                raise TimeoutError("the call's time is over")
+                raise TimeoutError("the deadline of the call has passed")
             self._handle = socket.socket(fileno=os.dup(connected.fileno()))
 
     def expire(self) -> None:
@@ -186,7 +186,7 @@ class _WatchedTlsConnection(_WatchedConnection, HTTPSConnection):
 
 @functools.cache
 def _report_late_watch() -> None:
-    _log.warning("the handshake of TLS has no deadline of the whole call: urllib3 %s changed", version("urllib3"))
+    _log.warning("the TLS handshake is not limited by the deadline of the call: urllib3 %s changed", version("urllib3"))
 
 
 def _watch_socket(connected: socket.socket) -> socket.socket:
@@ -240,7 +240,7 @@ class TimedHttp:
         the answer; `ends` is on the monotonic clock. Raises HttpCallError."""
         seconds = ends - time.monotonic()
         if seconds <= 0:
-            raise HttpCallError("deadline", "no time was left")
+            raise HttpCallError("deadline", "no time left")
         received = bytearray()
         timeout = (min(waits[0], seconds), min(waits[1], seconds + 1))  # the watch ends the last second
         with _Watch(seconds) as watch:
@@ -256,7 +256,7 @@ class TimedHttp:
             finally:
                 self._watches.discard(watch)
         if watch.expired:  # a shut connection can also look like the end of the body
-            raise HttpCallError("deadline", "the time was over before the answer was whole", bytes(received))
+            raise HttpCallError("deadline", "the deadline passed before the answer was complete", bytes(received))
         return answer
 
     def abort(self) -> None:
@@ -286,7 +286,7 @@ class TimedHttp:
             for piece in response.raw.stream(_PIECE, decode_content=False):
                 received += piece
                 if len(received) > self._max_bytes:
-                    raise HttpCallError("too_many_bytes", f"more than {self._max_bytes}", bytes(received))
+                    raise HttpCallError("too_many_bytes", f"more than {self._max_bytes} bytes", bytes(received))
             named = {name.lower(): value for name, value in response.headers.items()}
             body = _decompress(bytes(received), named.get("content-encoding", ""), self._max_bytes)
             return HttpResponse(response.status_code, named, body)

@@ -75,10 +75,10 @@ def parse_url(text: str) -> WebUrl:
     if len(text) > _LONGEST:
         raise BadUrl("bad_url", f"{len(text)} characters")
     if any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in text):
-        raise BadUrl("bad_url", "holds control characters")
+        raise BadUrl("bad_url", "contains control characters")
     match = _SPLIT.fullmatch(text)
     if not match:
-        raise BadUrl("bad_url", "is no address on the web")
+        raise BadUrl("bad_url", "is not a web address")
     scheme, authority, path, query = match[1].lower(), match[2], match[3] or "/", match[4] or ""
     if scheme not in _PORTS:
         raise BadUrl("scheme_not_allowed", scheme[:40])
@@ -114,10 +114,10 @@ def parse_host(url: str) -> str:
 
 def _host_and_port(authority: str, scheme: str) -> tuple[str, int]:
     if "@" in authority:
-        raise BadUrl("user_in_url", "a user name stands before the host")
+        raise BadUrl("user_in_url", "the address has a user name before the host")
     match = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::([0-9]{0,5}))?", authority)
     if not match or not match[1]:
-        raise BadUrl("bad_url", "the host is not clear")
+        raise BadUrl("bad_url", "the host is ambiguous")
     port = int(match[2]) if match[2] else _PORTS[scheme]
     if port in _BAD_PORTS or port > 65535:
         raise BadUrl("port_not_allowed", str(port))
@@ -129,19 +129,19 @@ def _host(written: str) -> str:
         try:
             address = ipaddress.IPv6Address(written[1:-1])
         except ValueError:
-            raise BadUrl("bad_url", "the host is no IPv6 address") from None
+            raise BadUrl("bad_url", "the host is not an IPv6 address") from None
         if address.scope_id is not None:
-            raise BadUrl("bad_url", "the host's address is one of this machine's network")
+            raise BadUrl("bad_url", "the host is an address in this machine's network")
         return str(address)
     host = _ascii(written).removesuffix(".")
     labels = host.split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise BadUrl("bad_url", "the host is no name")
+        raise BadUrl("bad_url", "the host is not a valid name")
     if _NUMBER.fullmatch(labels[-1]):
         try:
             return str(ipaddress.IPv4Address(host))
         except ValueError:  # 127.1, 0x7f.0.0.1, 017700000001: the system accepts all of these
-            raise BadUrl("bad_url", "an odd spelling of an IPv4 address") from None
+            raise BadUrl("bad_url", "the host is an unusual spelling of an IPv4 address") from None
     return host
 
 
@@ -151,7 +151,7 @@ def _ascii(written: str) -> str:
     try:
         return idna.encode(written, uts46=True).decode("ascii").lower()
     except (idna.IDNAError, UnicodeError):
-        raise BadUrl("bad_url", "the host is no international name") from None
+        raise BadUrl("bad_url", "the host is not a valid international name") from None
 
 
 def _without_dots(path: str) -> str:

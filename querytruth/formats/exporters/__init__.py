@@ -39,7 +39,7 @@ def export_set(
     lost: list[str] = plugin.LIMITS.check(stored, name, allow_loss)
     if "places" not in facts:
         if placed := stored.tables.count_places():
-            lost.append(f"where {placed:,} of the images were taken (--with-places keeps it)")
+            lost.append(f"the places where {placed:,} of the images were taken (--with-places keeps them)")
         stored = replace(stored, tables=stored.tables.without_places())
     if "names" not in facts and (named := len(stored.tables.list_naming())):
         lost.append(f"{named:,} queries that name people, places or texts (--with-names keeps them)")

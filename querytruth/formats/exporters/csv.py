@@ -43,7 +43,7 @@ def _write_table(path: Path, name: str, frame: pd.DataFrame) -> None:
         for record in iterate_rows(frame):
             row = [_cell(record.get(column)) for column in columns]
             if any("\x00" in cell for cell in row):
-                reason = "holds a NUL character, which no CSV keeps"
+                reason = "contains a NUL character, which CSV cannot hold"
                 raise UserError("export", f"{path.name} {row[0]}", reason, "choose huggingface")
             writer.writerow(row)
 

@@ -70,7 +70,7 @@ class Task(AbsTaskRetrieval):
 def _unjudged_queries(tables: Tables) -> str:
     judged = set(tables.qrels["query_id"].unique())
     rest = int((~tables.queries["query_id"].isin(judged)).sum())
-    return f"{rest:,} queries without judgments (kept here, but mteb passes over them)" if rest else ""
+    return f"{rest:,} queries without judgments (kept here, but mteb skips them)" if rest else ""
 
 
 LIMITS = FormatLimits(
@@ -101,7 +101,7 @@ def export(stored: StoredSet, out: Path) -> None:
 def _write_task(stored: StoredSet, out: Path) -> None:
     languages = sorted(set(stored.tables.queries["language"]))
     if unknown := [language for language in languages if language not in _LANGUAGES]:
-        raise UserError("export", stored.path, f"language {unknown[0]!r} has no code for mteb", "choose huggingface")
+        raise UserError("export", stored.path, f"language {unknown[0]!r} has no mteb code", "choose huggingface")
     manifest = stored.manifest
     name = "".join(word.capitalize() for word in manifest["name"].replace(".", "-").replace("_", "-").split("-"))
     task_fields = {

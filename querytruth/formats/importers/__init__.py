@@ -67,7 +67,7 @@ def import_tables(name: str, source: Path, split: str | None, image_store: Image
     return replace(imported, **foreign, duplicates=empty_frame("duplicates"), keeps_ids=False)
 
 
-_GRADES_TO_COME = {"2": "a person looked, and it is right", "1": "right in part", "0": "not right"}
+_GRADES_TO_COME = {"2": "relevant, checked by a person", "1": "partly relevant", "0": "not relevant"}
 
 
 def list_grades(relevances: Iterable[int], name: str) -> dict[str, str]:

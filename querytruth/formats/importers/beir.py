@@ -63,7 +63,7 @@ def _scores(path: Path) -> Iterator[tuple[str, str, int]]:
         try:
             yield row["query-id"], row["corpus-id"], int(row["score"])
         except ValueError:
-            raise text_files.import_error(place, f"score {row['score']!r} is no whole number") from None
+            raise text_files.import_error(place, f"score {row['score']!r} is not a whole number") from None
 
 
 def _image(line: BeirDocument, is_own_export: bool) -> dict[str, Any]:

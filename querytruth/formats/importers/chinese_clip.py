@@ -31,7 +31,7 @@ def _with_exported_ids(imported: ImportedTables, images: Path, texts: Path) -> I
 
     def ids_of_numbers(ids: dict[str, str], numbers: list[str], path: Path) -> list[str]:
         if unknown := [number for number in numbers if number not in ids]:
-            raise import_error(path, f"does not say whose number {unknown[0]} is", "export the set again")
+            raise import_error(path, f"has no id for the number {unknown[0]}", "export the set again")
         return [ids[number] for number in numbers]
 
     return replace(

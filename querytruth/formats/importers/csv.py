@@ -20,7 +20,7 @@ from querytruth.records import TABLE_SCHEMAS, empty_frame
 def read(source: Path, split: str | None, image_store: set_images.ImageStore) -> importers.ImportedTables:
     """Read the folder of an export; all columns of the format are restored."""
     if source.is_file():
-        raise import_error(source, "is one file, csv is the folder of an export", "of images and texts: import pairs")
+        raise import_error(source, "is a file; csv imports the folder of an export", "for a table of pairs use pairs")
     tables = {name: _read_table(source / f"{name}.csv", name) for name in EXPORTED_TABLES}
     places = [_store_image(source, path, image_store) for path in tables["images"].pop("path")]
     files = [source / f"{name}.csv" for name in EXPORTED_TABLES if (source / f"{name}.csv").is_file()]
@@ -39,7 +39,7 @@ def _read_table(path: Path, name: str) -> pd.DataFrame:
             try:
                 value = _parse_cell(field.type, cell) if cell else None
             except (ValueError, KeyError, pa.ArrowException):
-                reason = f"column {field.name!r} holds {cell[:60]!r}, which is no {field.type}"
+                reason = f"column {field.name!r} holds {cell[:60]!r}, expected {field.type}"
                 raise import_error(place, reason) from None
             if value is None and not field.nullable:
                 raise import_error(place, f"column {field.name!r} is empty")

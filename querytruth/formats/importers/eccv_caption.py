@@ -13,21 +13,21 @@ from querytruth.formats.importers.coco_captions import CocoCaptionsFile
 from querytruth.formats.set_images import ImageStore
 
 _TITLES = {"eccv": "ECCV Caption", "cxc": "CrissCrossed Captions", "original": "COCO captions, 5,000 test images"}
-_NO_TEXTS = "The texts of the queries were not at hand: a query reads as the number of its COCO caption."
-_SOME_TEXTS = "Captions whose text was not at hand read as the number of the COCO caption."
+_NO_TEXTS = "The texts of the queries were not available: each query shows the number of its COCO caption instead."
+_SOME_TEXTS = "Captions whose text was not available show the number of the COCO caption instead."
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read the ground truth `eccv` (the default), `cxc` or `original`."""
     split = split or "eccv"
     if split not in _TITLES:
-        raise import_error(f"{source} {split}", "is none of its truths", f"choose from {', '.join(_TITLES)}")
-    path = find_file(source, [f"{split}_caption_to_image.json"], "truth from captions to images")
-    gallery = find_file(source, ["original_caption_to_image.json"], "truth that lists all images")
+        raise import_error(f"{source} {split}", "is not one of its ground truths", f"choose from {', '.join(_TITLES)}")
+    path = find_file(source, [f"{split}_caption_to_image.json"], "ground truth from captions to images")
+    gallery = find_file(source, ["original_caption_to_image.json"], "ground truth that lists all images")
     truth = read_json_file(path, dict[str, list[int]])
     images = set[int]().union(*read_json_file(gallery, dict[str, list[int]]).values())
     if wrong := [caption for caption in truth if not caption.isdecimal()]:
-        raise import_error(path, f"caption {wrong[0][:40]!a} is no number")
+        raise import_error(path, f"caption {wrong[0][:40]!a} is not a number")
     texts, names, files = _read_coco_captions(source)
     unknown = sum(caption not in texts for caption in truth)
     in_order = sorted(truth, key=lambda caption: (len(caption), caption))
@@ -38,7 +38,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         images=build_image_table((str(image), names.get(image, f"{image:012}.jpg"), None) for image in sorted(images)),
         qrels=build_judgment_table(pairs, "caption" if split == "original" else "human"),
         files=[path, *([] if gallery == path else [gallery]), *files],
-        grades={"1": "right, as people said" if split != "original" else "the caption was written of this image"},
+        grades={"1": "people judged it relevant" if split != "original" else "the caption was written for this image"},
         title=_TITLES[split],
         known_limitations=[] if not unknown else [_NO_TEXTS if unknown == len(truth) else _SOME_TEXTS],
     )

@@ -48,7 +48,7 @@ def _segmented(folder: Path, title: str) -> ImportedTables:
 def _lines(path: Path, title: str) -> ImportedTables:
     lines = [(query, text, image.removesuffix(".jpg")) for query, text, image in read_token_lines(path)]
     if not lines:
-        raise import_error(path, "holds no texts")
+        raise import_error(path, "has no texts")
     return build_caption_split(lines, None, [path], "zh", title, ".jpg")
 
 

@@ -25,7 +25,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         captions, split = find_file(source, ["flickr8kzhc.caption.txt"], "captions"), split or "test"
     lines = read_token_lines(captions)
     if not lines:
-        raise import_error(captions, "holds no texts")
+        raise import_error(captions, "has no texts")
     language = "en" if "#enc#" in lines[0][0] else "zh"
     if split is None:
         return build_caption_split(lines, None, [captions], language, f"Flickr8k-CN, {captions.name}")

@@ -56,7 +56,7 @@ def _config(files: dict[str, list[Path]], source: Path, *names: str) -> list[Pat
     for name in names:
         if files.get(name):
             return files[name]
-    raise import_error(source, f"has no config {names[0]!r} with such a split (it has {', '.join(sorted(files))})")
+    raise import_error(source, f"has no config {names[0]!r} with this split (it has {', '.join(sorted(files))})")
 
 
 def _ids(files: list[Path], columns: list[str]) -> parquet_shards.RecordBatches:
@@ -83,5 +83,5 @@ def _merge_details(frame: pd.DataFrame, files: list[Path], schema: pa.Schema, ke
     batches = (batch.rename_columns([key, *batch.schema.names[1:]]) for batch in shards)
     details = parquet_shards.table_from_batches(batches, schema, files[0]).to_pandas()
     if sorted(details[key]) != sorted(frame[key]):
-        raise import_error(files[0], "tells of other ids than the corpus or the queries have", "export the set again")
+        raise import_error(files[0], "has ids that the corpus or the queries do not have", "export the set again")
     return frame.merge(details, on=key, how="left", sort=False)

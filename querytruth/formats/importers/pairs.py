@@ -47,7 +47,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     queries: dict[str, str] = {}
     rows, rejections, count = [], [], 0
     places: dict[str, str] = {}  # by name of an image that is in a cell, where it is in the store
-    about = "each pair is right" if grade is None else f"grades: {grade!r}"
+    about = "every pair is relevant" if grade is None else f"grades: {grade!r}"
     unread = ", ".join(name for name in names if name.strip() and name not in columns)
     report_profile(path, f"images: {image!r}", f"texts: {text!r}", about, f"not read: {unread}" if unread else "")
     for count, (place, row) in enumerate(iterate_rows(path, columns, objects=True), 1):  # noqa: B007
@@ -103,8 +103,8 @@ def _read_grade(place: str, cell: Any) -> int | None:
         if value != int(value):
             raise ValueError(text)
     except (ValueError, OverflowError):
-        reason = f"has the grade {str(cell)[:40]!r}"
-        raise import_error(place, reason, "give whole numbers, 0 for a wrong pair; or true and false") from None
+        reason = f"has the invalid grade {str(cell)[:40]!r}"
+        raise import_error(place, reason, "use whole numbers, 0 for not relevant; or true and false") from None
     return int(value)
 
 

@@ -20,6 +20,7 @@ from querytruth.formats.set_images import ImageStore
 _FILES = ("filtered_captions.txt", "filtered_caption.txt", "taisu.csv", "TaiSu.csv")
 _TEXT_COLUMNS = ("caption", "captions", "text", "txt", "title")
 _BETWEEN = "#$#"
+_NEXT_STEP = "give a number, such as --split 1000 for its first 1,000 lines"
 _MOST = 1_000_000  # lines of a set; TaiSu has 166 million
 _REMOVED = str.maketrans("", "", "/=.,")
 
@@ -28,10 +29,10 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     """Read the file, or the one in a folder. `split`: so many of its first lines, as TaiSu has no parts."""
     path = source if source.is_file() else find_file(source, list(_FILES), "list of images and texts")
     if split is not None and not split.isdecimal():
-        raise import_error(path, f"has no split {split!r}: it has no parts", "give --split 1000: its first 1,000 lines")
+        raise import_error(path, f"has no split {split!r}: it has a single part", _NEXT_STEP)
     lines = list(islice(_read_lines(path), int(split) if split is not None else _MOST + 1))
     if split is None and len(lines) > _MOST:
-        raise import_error(path, f"has more than {_MOST:,} lines", "give --split 1000: its first 1,000 lines")
+        raise import_error(path, f"has more than {_MOST:,} lines", _NEXT_STEP)
     texts = [
         (f"{name} {number}", text.strip(), name)
         for name, cell, _ in lines
@@ -44,12 +45,12 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         ),
         qrels=build_judgment_table(((query, name, 1) for query, _, name in texts), "web"),
         files=[path],
-        grades={"1": "the text stood beside this image on the web, or a captioning model wrote it of the image"},
+        grades={"1": "the text appeared with this image on the web, or a captioning model wrote it for the image"},
         title="TaiSu",
         licence="CC BY-NC-SA 4.0",
         known_limitations=[
             SINGLE_IMAGE_LIMITATION,
-            "TaiSu is made for training: its texts are the web's own and a model's, and nobody judged them.",
+            "TaiSu is made for training: its texts come from the web and from a model, and nobody judged them.",
         ],
     )
 

@@ -13,7 +13,7 @@ from querytruth.formats.set_images import ImageStore
 from querytruth.records import are_own_ids
 
 _LIST = "images.txt"
-JUDGED_GALLERY_LIMITATION = "The gallery holds the images that were judged: others that were searched in are not known."
+JUDGED_GALLERY_LIMITATION = "The gallery holds the judged images only: other images that were searched are unknown."
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> importers.ImportedTables:
@@ -22,7 +22,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> importers.
     listed = _read_listed_images(source)
     names = ["qrels.txt", f"qrels.{split or 'test'}.txt", "qrels"]
     has_qrels = not listed or any((source / name).is_file() for name in names)
-    qrels = [find_file(source, names, "judgments, and no images.txt")] if has_qrels else []
+    qrels = [find_file(source, names, "judgments or images.txt")] if has_qrels else []
     queries = find_file(source, ["queries.tsv", "topics.tsv", f"queries.{split or 'test'}.tsv"], "queries")
     judged = [row for path in qrels for row in _judgments(path)]
     query_rows = [split_id_and_text(line, queries, number) for number, line in iterate_lines(queries) if line.strip()]
@@ -56,4 +56,4 @@ def _judgments(path: Path) -> Iterator[tuple[str, str, int]]:
         try:
             yield cells[0], cells[2], int(cells[3])
         except ValueError:
-            raise import_error(f"{path} line {number}", f"grade {cells[3][:40]!r} is no whole number") from None
+            raise import_error(f"{path} line {number}", f"grade {cells[3][:40]!r} is not a whole number") from None

@@ -47,7 +47,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     _, line = next(iterate_lines(find_file(folder, ["nshards.txt"], "number of shards")), (0, ""))
     number = line.strip()
     if not number.isascii() or not number.isdigit() or len(number) > 6:
-        raise import_error(folder / "nshards.txt", f"says {number[:40]!r}, which is no number")
+        raise import_error(folder / "nshards.txt", f"has {number[:40]!r} instead of a number")
     shards = [find_file(folder, [f"{shard}.tar"], f"shard {shard} of {number}") for shard in range(int(number))]
     contents = _ShardContents()
     for shard in shards:
@@ -74,11 +74,11 @@ def _add_sample(
         ids = msgspec.json.decode(files["json"], type=SampleIds) if "json" in files else None
         refuse_repeated_keys(files.get("json", b"{}"))
     except UnicodeDecodeError:
-        raise import_error(f"{where}.txt", "is no UTF-8 (GBK, perhaps)") from None
+        raise import_error(f"{where}.txt", "is not UTF-8 (possibly GBK)") from None
     except msgspec.DecodeError:
         ids = None  # a .json of another publisher
     except (ValueError, RecursionError) as error:
-        raise import_error(f"{where}.json", f"is not as expected: {error}") from None
+        raise import_error(f"{where}.json", f"is invalid: {error}") from None
     if ids is None or len(ids.query_ids) != len(texts):
         contents.has_own_ids, ids = False, SampleIds(name, [f"{name}#{number}" for number in range(len(texts))])
     if reason := find_image_defect(data):
@@ -147,6 +147,6 @@ def _members(path: Path, places: Mapping[str, _Place]) -> Iterator[tuple[str, by
     for member in iterate_members(path, limit_of, import_error):
         if member.defect in ("sparse", "too_large"):
             size = "sparse" if member.defect == "sparse" else f"{member.size} bytes"
-            raise import_error(f"{path} {member.name}", f"is no image or text of this layout ({size})")
+            raise import_error(f"{path} {member.name}", f"is not an image or a text of this layout ({size})")
         if member.defect is None or member.name not in places:
             yield member.name, member.data

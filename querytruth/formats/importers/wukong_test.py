@@ -23,10 +23,10 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         images=build_image_table(((name, name, None, url) for name, _, url in pairs), ["source_url"]),
         qrels=build_judgment_table(((name, name, 1) for name, _, _ in pairs), "web"),
         files=[path],
-        grades={"1": "the text stood beside this image on the web"},
+        grades={"1": "the text appeared with this image on the web"},
         title="Noah-Wukong test",
         known_limitations=[
             SINGLE_IMAGE_LIMITATION,
-            "Texts are the web's own: of every style, and not written to be searched for.",
+            "The texts come from the web: they are of every style and were not written as queries.",
         ],
     )

@@ -15,7 +15,7 @@ from querytruth.formats.importers import ImportedTables, build_judgment_table, b
 from querytruth.formats.set_images import ImageStore
 
 _TASKS = {"ICR": "long_itr", "IQR": "short_itr", "ICM": "long_itm", "IQM": "short_itm"}
-_LABELS = {"1": "people said that they belong together", "0": "people said that they do not"}
+_LABELS = {"1": "people judged it relevant", "0": "people judged it not relevant"}
 
 
 class ZeroPair(msgspec.Struct):
@@ -59,8 +59,8 @@ def _find_task_file(source: Path, split: str) -> Path:
         if (path := source / f"{folder}{start}_{split}.json").is_file()
     ]
     if len(files) != 1:
-        reason = f"holds {len(files)} files of the split {split!r} ({{long,short}}_{{itr,itm}}_{split}.json)"
-        raise import_error(source, reason, "give a task's own folder, such as ICR, or its file")
+        reason = f"has {len(files)} files of the split {split!r} ({{long,short}}_{{itr,itm}}_{split}.json)"
+        raise import_error(source, reason, "give the folder of a task, such as ICR, or its file")
     return files[0]
 
 

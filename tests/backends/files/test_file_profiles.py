@@ -42,7 +42,7 @@ def test_counts_are_read_as_their_country_writes_them(cells: str, delimiter: str
 @pytest.mark.parametrize("cells", ["1,204 | 1.204", "1.204.500 | 12.5", "2.000 | 1.000", "1.204,5 | 1,204.5"])
 def test_counts_that_can_be_two_numbers_stop_with_the_option(cells: str) -> None:
     written = cells.split(" | ")
-    with pytest.raises(UserError, match=r'may be one or a thousand: .*tables.numbers: "1.234,5"'):
+    with pytest.raises(UserError, match=r'may mean 1.204 or 1204: .*tables.numbers: "1.234,5"'):
         find_number_form("read", "log.csv", written, is_whole=True)
     with use_table_options(ReadingOptions(numbers="1.234,5")):
         assert find_number_form("read", "log.csv", written, is_whole=True).decimal == ","
@@ -103,7 +103,7 @@ def test_an_encoding_is_known_or_asked_for_with_what_it_reads(tmp_path: Path, na
     (tmp_path / "t.csv").write_bytes("\n".join(["query,count", *(f"{text},3" for text in texts)]).encode(encoding))
     options = ReadingOptions()
     if shown:
-        with pytest.raises(UserError, match=rf"is no UTF-8 in .*{shown.split('“')[0]}.*tables.encoding: ") as refused:
+        with pytest.raises(UserError, match=rf"is not UTF-8 in .*{shown.split('“')[0]}.*tables.encoding: ") as refused:
             list(iterate_rows(tmp_path / "t.csv", ["query"]))
         assert "dog" not in str(refused.value), "what is ASCII may be private"
         options = ReadingOptions(encoding=encoding)
@@ -147,8 +147,8 @@ def test_what_a_file_was_taken_for_is_printed(tmp_path: Path) -> None:
     with active_run(BuildRun(reporter)):
         assert len(list(iterate_rows(tmp_path / "t.csv", ["query"]))) == 2
     assert reporter.lines == [
-        "t.csv: read as utf-16; columns end at ';'",
-        "t.csv: a note or another table begins in line 5: it is not read",
+        "t.csv: read as utf-16; delimiter ';'",
+        "t.csv: a note or another table begins in line 5 and is not read",
     ]
 
 

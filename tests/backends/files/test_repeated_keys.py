@@ -30,7 +30,7 @@ def test_a_line_with_a_key_twice_is_named(tmp_path: Path) -> None:
     (tmp_path / "pairs.jsonl").write_text('{"name": "a"}\n{"name": "b", "name": "c"}\n')
     lines = iterate_json_lines(tmp_path / "pairs.jsonl", Pair)
     assert next(lines) == (1, Pair("a"))
-    with pytest.raises(UserError, match=r"pairs\.jsonl line 2.*key 'name' is there twice"):
+    with pytest.raises(UserError, match=r"pairs\.jsonl line 2.*key 'name' occurs twice"):
         next(lines)
 
 
@@ -39,7 +39,7 @@ def test_a_file_with_a_key_twice_anywhere_is_named(tmp_path: Path) -> None:
     file.write_text('{"pairs": [{"name": "a", "other": {"x": 1}}]}')
     assert read_json_file(file, Pairs) == Pairs([Pair("a")])
     file.write_text('{"pairs": [{"name": "a", "other": {"x": 1, "\\u0078": 2}}]}')
-    with pytest.raises(UserError, match=r"pairs\.json.*key 'x' is there twice"):
+    with pytest.raises(UserError, match=r"pairs\.json.*key 'x' occurs twice"):
         read_json_file(file, Pairs)
 
 
@@ -52,7 +52,7 @@ def test_a_sample_of_a_shard_with_a_key_twice_is_named(tmp_path: Path) -> None:
             member = tarfile.TarInfo(name)
             member.size = len(data)
             shard.addfile(member, io.BytesIO(data))
-    with pytest.raises(UserError, match=r"0\.json.*key 'image_id' is there twice"):
+    with pytest.raises(UserError, match=r"0\.json.*key 'image_id' occurs twice"):
         importers.import_tables("webdataset", tmp_path, None, ImageStore(tmp_path / "unpacked"))
 
 
@@ -61,7 +61,7 @@ def test_a_model_with_a_key_twice_in_a_configuration_is_refused(name: str, tmp_p
     (tmp_path / "generation_config.json").write_text('{"a": 1')  # reported by the library that reads it
     check_weight_format("tiny", tmp_path, "embed")
     (tmp_path / name).write_text('{"hidden_size": 4, "hidden_size": 8}')
-    with pytest.raises(UserError, match=f"has a damaged {name}: key 'hidden_size' is there twice"):
+    with pytest.raises(UserError, match=f"has a damaged {name}: key 'hidden_size' occurs twice"):
         check_weight_format("tiny", tmp_path, "embed")
 
 

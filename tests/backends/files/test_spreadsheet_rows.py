@@ -45,7 +45,7 @@ def test_the_first_tab_that_is_shown_and_filled_is_read_or_the_one_that_is_named
             assert read_columns(path) == ["text", {"final": "a", "secret": "c"}[name]]
     with (
         use_table_options(ReadingOptions(sheet="none")),
-        pytest.raises(UserError, match="no sheet 'none', but Sheet, draft, final"),
+        pytest.raises(UserError, match="no sheet 'none'; its sheets: Sheet, draft, final"),
     ):
         read_columns(path)
 
@@ -121,7 +121,7 @@ def test_a_sheet_of_any_kind_is_rows_or_one_line(tmp_path: Path, rows: list[str]
     try:
         assert len([cells for _, cells in read_sheet(path, "import")[1]]) >= 1
     except UserError as error:
-        assert "is no readable .xlsx" in str(error)
+        assert "is not a readable .xlsx" in str(error)
 
 
 @pytest.mark.thorough
@@ -138,5 +138,5 @@ def test_a_sheet_that_unpacks_without_bound_needs_no_more_than_its_worker_may(
     try:
         assert next(read_sheet(path, "import")[1])[1][0] == "sound"
     except UserError as error:
-        assert "is no readable .xlsx" in str(error)
+        assert "is not a readable .xlsx" in str(error)
     assert time.monotonic() - began < 60

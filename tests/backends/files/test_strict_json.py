@@ -17,7 +17,7 @@ from querytruth.sets.decision_records import parse_decision
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 1}', '[{"b": {"a": 1, "a": 2}}]', b'{"a": [], "\\u0061": []}'])
 def test_a_key_that_is_there_twice_is_named(text: str | bytes) -> None:
-    with pytest.raises(ValueError, match="key 'a' is there twice"):
+    with pytest.raises(ValueError, match="key 'a' occurs twice"):
         parse_json(text)
     assert parse_json('{"a": {"a": 1}, "b": [{"a": 2}]}') == {"a": {"a": 1}, "b": [{"a": 2}]}
 
@@ -42,5 +42,5 @@ def test_every_reader_of_a_file_refuses_it(name: str, read: Callable[[Path], Any
 
 
 def test_a_decision_with_two_verdicts_is_none() -> None:
-    with pytest.raises(ValueError, match="is there twice"):
+    with pytest.raises(ValueError, match="occurs twice"):
         parse_decision('{"query_id": "q_1", "verdict": "accept", "verdict": "reject"}')

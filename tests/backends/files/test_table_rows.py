@@ -75,22 +75,22 @@ def test_a_table_of_a_spreadsheet_that_separates_by_semicolons_is_read(tmp_path:
 
 
 WRONG = {
-    "one.json": (b'{"id": 1, "text": "a"}', r"one\.json.*is no JSON list of objects"),
-    "again.json": (b'[{"id": 1, "id": 2, "text": "a"}]', r"again\.json.*is no JSON list of objects"),
-    "short.csv": (b"id,text\n1,a\n2\n", r"short\.csv line 3.*has 1 cells, the header 2"),
-    "long.tsv": (b"id\ttext\n1\ta\tb\n", r"long\.tsv line 2.*has 3 cells, the header 2"),
+    "one.json": (b'{"id": 1, "text": "a"}', r"one\.json.*is not a JSON list of objects"),
+    "again.json": (b'[{"id": 1, "id": 2, "text": "a"}]', r"again\.json.*is not a JSON list of objects"),
+    "short.csv": (b"id,text\n1,a\n2\n", r"short\.csv line 3.*has 1 cells, but the header has 2"),
+    "long.tsv": (b"id\ttext\n1\ta\tb\n", r"long\.tsv line 2.*has 3 cells, but the header has 2"),
     "twice.csv": (b"id,text,id\n", r"twice\.csv line 1.*has the column 'id' twice"),
-    "gbk.csv": ("id,text\n1,狗\n".encode("gbk"), r"gbk\.csv.*is no UTF-8.*gb18030: “狗”.*tables.encoding: gb18030"),
+    "gbk.csv": ("id,text\n1,狗\n".encode("gbk"), r"gbk\.csv.*is not UTF-8.*gb18030: “狗”.*tables.encoding: gb18030"),
     "nul.csv": (b"id,text\n1,a\x00b\n", r"nul\.csv line 2.*NUL"),
-    "quote.csv": (b'id,text\n1,"a"b\n', r"quote\.csv line 2.*is no CSV"),
-    "list.jsonl": (b"[1]\n", r"list\.jsonl line 1.*is no JSON"),
+    "quote.csv": (b'id,text\n1,"a"b\n', r"quote\.csv line 2.*is not valid CSV"),
+    "list.jsonl": (b"[1]\n", r"list\.jsonl line 1.*is not JSON"),
     "twice.jsonl": (b'{"id": 1, "id": 2, "text": ""}\n', r"twice\.jsonl line 1.*twice"),
-    "deep.jsonl": (b"[" * 9999, r"deep\.jsonl line 1.*is no JSON"),
+    "deep.jsonl": (b"[" * 9999, r"deep\.jsonl line 1.*is not JSON"),
     "lacks.jsonl": (b'{"id": 1, "text": ""}\n{"id": 2}\n', r"lacks\.jsonl line 2.*has no column 'text'"),
-    "cut.parquet": (b"PAR1 and nothing else", r"cut\.parquet.*is no whole Parquet file"),
-    "none.xlsx": (b"PK no sheet", r"none\.xlsx.*is no readable \.xlsx"),
+    "cut.parquet": (b"PAR1 and nothing else", r"cut\.parquet.*is not a complete Parquet file"),
+    "none.xlsx": (b"PK no sheet", r"none\.xlsx.*is not a readable \.xlsx"),
     "empty.csv": (b"", r"empty\.csv line 1.*has no column 'id' \(it has none\)"),
-    "table.ods": (b"", r"table\.ods.*has none of the known suffixes"),
+    "table.ods": (b"", r"table\.ods.*has an unknown suffix"),
     "page.csv": (b"<!DOCTYPE html>", r"page\.csv.*is a web page"),
 }
 
@@ -107,5 +107,5 @@ def test_another_encoding_is_read_where_it_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes("id,text\n1,一只狗\n".encode("gb18030"))
     assert [row["text"] for _, row in iterate_rows(path, ["text"], encoding="gb18030")] == ["一只狗"]
-    with pytest.raises(UserError, match="is not ascii"):
+    with pytest.raises(UserError, match="is not valid ascii"):
         list(iterate_rows(path, ["text"], encoding="ascii"))

@@ -69,9 +69,9 @@ def test_a_file_that_is_no_good_says_why(tmp_path: Path, data: bytes, reason: st
         (b'<?xml version="1.0"?>\n<!-- by hand -->\n<svg width="9">', "SVG"),
         (b"<?xml version='1.0'?><x:xmpmeta>", "XML"),
         (b'{"error": "not found"}', "JSON"),
-        (b"\x00\x00\x00\x14ftypqt  \x00\x00\x00\x00", "a film or an unknown image, of brand 'qt'"),
+        (b"\x00\x00\x00\x14ftypqt  \x00\x00\x00\x00", "a video or an unknown image type, brand 'qt'"),
         (b"P6\n10 10 255\n", "a portable pixmap"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS: `git lfs pull` fetches the file"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer: `git lfs pull` fetches the file"),
         (b"\x00\x01\x02\x03", None),
     ],
 )

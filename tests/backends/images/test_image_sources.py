@@ -254,14 +254,14 @@ def test_a_parquet_table_says_the_same_as_the_csv(tmp_path: Path) -> None:
     [
         ("a.csv", b"file,width\na.jpg,1\n", "has no column 'path' (it has 'file', 'width')"),
         ("a.csv", b"", "has no column 'path' (it has )"),
-        ("a.csv", b"path,latitude\na.jpg,abc\n", "a.csv, line 2 (list images): latitude 'abc' is no latitude"),
-        ("a.csv", b"path,latitude\na.jpg,91\n", "latitude '91' is no latitude in degrees"),
-        ("a.csv", b"path,taken_at\na.jpg,05/03/2024 10:12\n", "is no time as in 2024-05-31T10:20:30"),
-        ("a.csv", b"path\na,b.jpg\n", "a.csv, line 2 (list images): has 2 cells, the header 1"),
-        ("a.csv", b'path\n"a"b.jpg\n', "a.csv, line 2 (list images): is no CSV"),
+        ("a.csv", b"path,latitude\na.jpg,abc\n", "a.csv, line 2 (list images): latitude 'abc' is not a latitude"),
+        ("a.csv", b"path,latitude\na.jpg,91\n", "latitude '91' is not a latitude in degrees"),
+        ("a.csv", b"path,taken_at\na.jpg,05/03/2024 10:12\n", "is not a time such as 2024-05-31T10:20:30"),
+        ("a.csv", b"path\na,b.jpg\n", "a.csv, line 2 (list images): has 2 cells, but the header has 1"),
+        ("a.csv", b'path\n"a"b.jpg\n', "a.csv, line 2 (list images): is not valid CSV"),
         ("a.parquet", b"PAR1 rubbish PAR1", "cannot be read"),
-        ("a.jpg", b"", "is no folder, and no list or table (.txt, .lst, .csv, .parquet)"),
-        ("a.zip", b"", "Next: unpack it, and name the folder"),
+        ("a.jpg", b"", "is not a folder, a list or a table (.txt, .lst, .csv, .parquet)"),
+        ("a.zip", b"", "Next: unpack it and give the folder"),
     ],
 )
 def test_a_table_that_is_no_good_says_where(tmp_path: Path, name: str, text: bytes, says: str) -> None:
@@ -279,15 +279,15 @@ def test_a_source_that_is_not_there_is_one_line(images: str) -> None:
 
 
 def test_the_web_is_no_source_and_no_password_is_told() -> None:
-    with pytest.raises(UserError, match="is on the web"):
+    with pytest.raises(UserError, match="is a web address"):
         open_source("http://127.0.0.1:1/album/")
-    with pytest.raises(UserError, match=r"^sftp://host/album .*holds a password"):
+    with pytest.raises(UserError, match=r"^sftp://host/album .*has a password"):
         open_source("sftp://me:secret@host/album")
 
 
 def test_a_pipe_in_place_of_a_list_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "list.txt")
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         open_source(str(tmp_path / "list.txt"))
 
 

@@ -205,10 +205,10 @@ def test_a_part_that_is_damaged_or_gone_is_never_left_out_of_the_table(album: Al
     jobs = album.jobs()
     path = jobs[2].path
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(UserError, match="is gone, damaged or of another build"):
+    with pytest.raises(UserError, match="is missing, damaged or from another build"):
         read_scan_parts(jobs, ["item"])
     path.unlink()
-    with pytest.raises(UserError, match="run again: what was read is kept"):
+    with pytest.raises(UserError, match="run again: results so far are kept"):
         read_scan_parts(jobs, ["item"])
 
 
@@ -218,7 +218,7 @@ def test_a_build_whose_part_another_one_replaced_is_told(album: Album) -> None:
         scan_part(job, read=album.read)
     album.write("new.jpg", "new")
     assert len(album.scan()) == 41
-    with pytest.raises(UserError, match="of another build"):
+    with pytest.raises(UserError, match="from another build"):
         read_scan_parts(jobs, ["item"])
     assert len(album.scan()) == 41
     assert album.was_read == []
@@ -350,7 +350,7 @@ def test_an_old_part_that_cannot_be_removed_is_one_line(album: Album, monkeypatc
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(Path, "unlink", refuse)
-    with pytest.raises(UserError, match=r"scan images.*cannot be written.*run again: what was read is kept"):
+    with pytest.raises(UserError, match=r"scan images.*cannot be written.*run again: results so far are kept"):
         album.scan()
 
 

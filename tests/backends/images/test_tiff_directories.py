@@ -70,7 +70,7 @@ def test_the_page_that_is_no_smaller_version_is_the_image() -> None:
     assert find_image_page(tiff([page, directory(2400, 1800)])) == 0, "a second page may be larger"
     assert find_image_page(tiff([page], [directory(600, 450, kind=1)])) == 0, "a pyramid"
     assert find_image_page(tiff([thumbnail()])) == 0, "there is no other image"
-    with pytest.raises(UnusableImage, match="160 x 120, and the one of 1200 x 900 below"):
+    with pytest.raises(UnusableImage, match="160 x 120, and the image of 1200 x 900 below"):
         find_image_page(tiff([thumbnail()], [page]))
 
 

@@ -115,7 +115,7 @@ def test_bytes_that_are_no_answer_are_those_of_a_crashed_worker(answer: bytes) -
     with pytest.raises(InvalidAnswer):
         read_answer(answer)
     result = do(f"exec({SENDS.replace('DATA', (len(answer).to_bytes(8, 'little') + answer).hex())!r})")
-    assert isinstance(result, WorkerFailure) and result.reason == "worker_crashed" and "no data" in result.detail
+    assert isinstance(result, WorkerFailure) and result.reason == "worker_crashed" and "not valid data" in result.detail
     assert do("6 * 7") == 42
 
 

@@ -397,7 +397,7 @@ def test_a_png_whose_text_expands_to_gigabytes_costs_a_line() -> None:
     Image.new("RGB", (4, 4)).save(out, "PNG")
     made = out.getvalue()
     facts, problems = _read(made[:33] + chunk + made[33:], ".png")
-    assert facts == [] and problems == ["xmp of 16 MB is over 16 MB"]
+    assert facts == [] and problems == ["xmp: 16 MB, more than 16 MB"]
 
 
 @pytest.mark.parametrize("seed", range(40))

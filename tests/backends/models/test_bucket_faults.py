@@ -141,7 +141,7 @@ def test_an_object_that_is_not_what_was_stored_is_named_and_not_believed(
     (key,) = objects(service, "answers/")
     service.ask("PUT", key, HOSTILE[what])
     move("another")
-    with open_reply_store(url) as store, pytest.raises(UserError, match=r"answers/.*is not what was stored") as refused:
+    with open_reply_store(url) as store, pytest.raises(UserError, match=r"answers/.*is damaged") as refused:
         store.find([key_of(0)])
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
 
@@ -154,7 +154,7 @@ def test_a_huge_object_is_named_and_not_read_to_its_end(
     (key,) = objects(service, "answers/")
     service.ask("PUT", key, b"x" * (17 << 20))
     move("another")
-    with open_reply_store(url) as store, pytest.raises(UserError, match="has more than"):
+    with open_reply_store(url) as store, pytest.raises(UserError, match="is larger than"):
         store.find([key_of(0)])
 
 
@@ -174,7 +174,7 @@ def test_an_index_that_is_not_what_was_stored_is_named(
     data = b"no gzip" if what == "no gzip" else gzip.compress(text or whole)
     digest = sha256(b"other" if what == "another byte" else data).hexdigest()
     service.ask("PUT", f"sets/replies/index/{kind}-{digest}", data)
-    with open_reply_store(url) as store, pytest.raises(UserError, match=rf"{kind}-.*is not what was stored"):
+    with open_reply_store(url) as store, pytest.raises(UserError, match=rf"{kind}-.*is damaged"):
         store.find([key_of(0)])
 
 

@@ -244,7 +244,7 @@ def test_useless_replies_in_a_row_stop_the_run_and_are_asked_for_again(store: Re
 
     blind = Scripted(lambda _text: Reply("No image was attached.", "stop"))
     questions = [question(n) for n in range(40)]
-    with pytest.raises(UserError, match=r"10 replies in a row are of no use.*talk \(No image was attached") as caught:
+    with pytest.raises(UserError, match=r"10 replies in a row are unusable.*talk \(No image was attached") as caught:
         answer_requests(store, blind, questions, find_fault=find_fault)
     assert "\n" not in str(caught.value) and len(blind.asked) == 10
     repaired = answer_requests(store, Scripted(), questions, find_fault=find_fault)
@@ -252,10 +252,10 @@ def test_useless_replies_in_a_row_stop_the_run_and_are_asked_for_again(store: Re
 
 
 def test_a_model_that_thinks_until_the_limit_stops_the_run_and_a_few_such_answers_do_not(store: ReplyStore) -> None:
-    thought = Failure("only_reasoning", "final", "the model thought and did not answer", raw="{}")
+    thought = Failure("only_reasoning", "final", "the model reasoned but did not answer", raw="{}")
     assert answer_requests(store, Scripted(lambda _text: thought), [question(n) for n in range(3)]).missing == 0
     model = Scripted(lambda _text: thought)
-    with pytest.raises(UserError, match="10 replies in a row are of no use, the last one: only_reasoning"):
+    with pytest.raises(UserError, match="10 replies in a row are unusable; the last one: only_reasoning"):
         answer_requests(store, model, [question(f"more {n}") for n in range(40)])
     assert len(model.asked) == 10
     assert answer_requests(store, Scripted(), [question(f"more {n}") for n in range(40)]).calls == 40

@@ -84,7 +84,7 @@ def test_two_images_of_one_bare_name_do_not_share_a_caption(tmp_path: Path) -> N
     answers = captions.reply([about("a/1.jpg"), about("b/1.jpg"), about("a/2.jpg"), about("a/2.jpg")])
     assert told(answers) == ["ambiguous_name", "ambiguous_name", "two", "two"]
     assert isinstance(answers[0], Failure)
-    assert answers[0].detail == "the caption fits a/1.jpg, b/1.jpg"
+    assert answers[0].detail == "the caption matches several images: a/1.jpg, b/1.jpg"
 
 
 def test_a_digest_or_an_id_says_it_better_than_a_name(tmp_path: Path) -> None:
@@ -148,14 +148,14 @@ def test_real_files_of_captions_are_read(shared: Any) -> None:
     ("name", "data", "told_so"),
     [
         ("x.txt", "a b", "suffix"),
-        ("x.csv", "name,words\na,b\n", "has the columns name, words"),
-        ("x.csv", "", "has the columns none"),
-        ("x.csv", "file_name,caption\n,one\n", "line 2.*names no image"),
-        ("x.csv", "file_name,caption\n1.jpg,一只狗\n".encode("gb18030"), "is no UTF-8.*gb18030"),
-        ("x.jsonl", '{"image": "1.jpg", "caption": "one"}\n{"image"\n', "line 2.*no JSON"),
-        ("x.jsonl", "[1]\n", "line 1.*is no JSON"),
-        ("x.jsonl", '{"image": "1.jpg", "caption": [1]}\n', "line 1.*no text"),
-        ("x.jsonl", "[" * 100_000 + "\n", "no JSON"),
+        ("x.csv", "name,words\na,b\n", "has only the columns name, words"),
+        ("x.csv", "", "has only the columns none"),
+        ("x.csv", "file_name,caption\n,one\n", "line 2.*does not name an image"),
+        ("x.csv", "file_name,caption\n1.jpg,一只狗\n".encode("gb18030"), "is not UTF-8.*gb18030"),
+        ("x.jsonl", '{"image": "1.jpg", "caption": "one"}\n{"image"\n', "line 2.*is not JSON"),
+        ("x.jsonl", "[1]\n", "line 1.*is not JSON"),
+        ("x.jsonl", '{"image": "1.jpg", "caption": [1]}\n', "line 1.*not a text"),
+        ("x.jsonl", "[" * 100_000 + "\n", "is not JSON"),
         ("x.json", '{"images": []}', "no lists"),
         ("x.json", '{"images": [], "annotations": [{"image_id": 1, "caption": "x"}]}', "annotation 1"),
     ],
@@ -172,5 +172,5 @@ def test_another_encoding_is_read_when_it_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is not there"):
+    with pytest.raises(UserError, match="does not exist"):
         chat.load_chat_model("captions_file", path=tmp_path / "x.csv")

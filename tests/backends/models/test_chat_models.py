@@ -71,7 +71,7 @@ def test_an_unknown_model_names_the_nearest_and_all() -> None:
 def test_an_unknown_option_is_one_line_that_names_it(model: str, options: type[BaseModel]) -> None:
     required = {"path": "x", "base_url": "http://h", "name": "n", "replies": "r"}
     given = {name: value for name, value in required.items() if name in options.model_fields}
-    with pytest.raises(UserError, match=f"{model}: colour.*is no option") as told:
+    with pytest.raises(UserError, match=f"{model}: colour.*unknown option") as told:
         chat.load_chat_model(model, **given, colour="red")
     assert "red" not in str(told.value)
     if model not in ("qwen", "qwen_vl"):  # those know which model they are by default
@@ -113,15 +113,15 @@ def test_of_several_recorded_models_one_has_to_be_named(tmp_path: Path) -> None:
     with open_reply_store(path) as store:
         for identity in identities:
             answer_requests(store, Parrot(identity), QUESTIONS[:1])
-    with pytest.raises(UserError, match="3 recorded models fit"):
+    with pytest.raises(UserError, match="3 recorded models match"):
         chat.load_chat_model("replay", replies=str(path))
-    with pytest.raises(UserError, match="2 recorded models fit"):
+    with pytest.raises(UserError, match="2 recorded models match"):
         chat.load_chat_model("replay", replies=str(path), name="one")
-    with pytest.raises(UserError, match=r"0 recorded models fit.*two \(beams 5\)"):
+    with pytest.raises(UserError, match=r"0 recorded models match.*two \(beams 5\)"):
         chat.load_chat_model("replay", replies=str(path), name="three")
     assert chat.load_chat_model("replay", replies=str(path), name="one", revision="r2").identity == identities[1]
     assert chat.load_chat_model("replay", replies=str(path), parameters={"beams": 5}).identity == identities[2]
-    with pytest.raises(UserError, match="no model's answers are recorded"):
+    with pytest.raises(UserError, match="the store has no recorded answers"):
         chat.load_chat_model("replay", replies=str(tmp_path / "none.sqlite"))
 
 

@@ -190,7 +190,7 @@ def test_an_unknown_name_says_where_to_get_it(name: str, offline: bool, monkeypa
     with pytest.raises(UserError) as told:
         clip.load(clip.ClipOptions(name=name))
     assert told.value.item == name
-    assert told.value.next_step == f"`hf download {name}` where there is a network, or give the folder of a copy"
+    assert told.value.next_step == f"run `hf download {name}` with network access, or give the folder of a copy"
 
 
 def unlink(name: str) -> Callable[[Path], None]:
@@ -236,7 +236,7 @@ def only_text(folder: Path) -> None:
         (break_off, "cannot be loaded"),
         (drop_a_weight, "lacks 1 of its weights (visual_projection.weight …)"),
         (unlink("tokenizer.json"), "lacks its tokenizer's vocabulary"),
-        (only_text, "is a BertModel, which gives no vectors of images and texts"),
+        (only_text, "is a BertModel, which does not embed images and texts"),
     ],
 )
 def test_what_transformers_would_make_up_is_refused(copy: Path, break_it: Callable[[Path], None], reason: str) -> None:
@@ -244,18 +244,18 @@ def test_what_transformers_would_make_up_is_refused(copy: Path, break_it: Callab
     with pytest.raises(UserError) as told:
         load(copy)
     assert told.value.reason.startswith(reason)
-    assert told.value.next_step.startswith("give a folder with all files of a model")
+    assert told.value.next_step.startswith("give a folder with all files of the model")
     assert not (copy / "harm").exists()
     assert "\n" not in str(told.value)
 
 
 def test_weights_that_can_run_code_are_refused_with_the_way_to_convert_them(copy: Path) -> None:
     weights_that_are_code(copy)
-    with pytest.raises(UserError, match=r"has its weights as a pickle \(pytorch_model\.bin\).*save_pretrained"):
+    with pytest.raises(UserError, match=r"stores weights as a pickle \(pytorch_model\.bin\).*save_pretrained"):
         load(copy)
     assert not (copy / "harm").exists()
 
 
 def test_a_device_that_is_not_there_is_named(folders: dict[str, Path]) -> None:
-    with pytest.raises(UserError, match=r"^mps \(load embedder\): cannot be used.*give the device cpu$"):
+    with pytest.raises(UserError, match=r"^mps \(load embedder\): cannot be used.*set the device to cpu$"):
         clip.load(clip.ClipOptions(name=str(folders["clip"]), device="mps"))

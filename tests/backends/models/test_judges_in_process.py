@@ -121,9 +121,9 @@ def test_of_several_captions_the_one_that_fits_best_counts(
 
 def test_a_model_that_cannot_score_these_is_one_line(cross_encoder: Callable[[int], Path], tmp_path: Path) -> None:
     here = ask("a dog", show(tmp_path, 0))
-    with pytest.raises(UserError, match="reads texts, but no images"):
+    with pytest.raises(UserError, match="reads texts only, not images"):
         load_chat_model("cross_encoder", name=str(cross_encoder(1))).reply([here])
-    with pytest.raises(UserError, match="gives 3 numbers"):
+    with pytest.raises(UserError, match="returns 3 numbers"):
         load_chat_model("cross_encoder", name=str(cross_encoder(3))).reply([here])
 
 

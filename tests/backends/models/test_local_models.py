@@ -364,7 +364,7 @@ def test_a_commit_of_the_hub_needs_no_look_and_a_branch_becomes_one(monkeypatch:
     assert resolve_model_revision("q/w", None) == ("q/w", commit)
     assert resolve_model_revision("seen/before", None) == ("seen/before", cached), "without a network"
     assert resolve_model_revision("nobody/none", commit) == ("nobody/none", commit)
-    with pytest.raises(UserError, match="the hub does not give it") as told:
+    with pytest.raises(UserError, match="the hub did not provide it") as told:
         resolve_model_revision("nobody/none", "main")
     assert "hf_secret" not in str(told.value)
 

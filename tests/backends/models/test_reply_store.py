@@ -165,7 +165,7 @@ def test_a_row_larger_than_a_reader_takes_is_refused(tmp_path: Path) -> None:
     objects = DatabaseObjects(tmp_path / "replies.sqlite")
     objects.put({"a": b"123"})
     assert objects.read(["a"], 3)["a"].data == b"123"
-    with pytest.raises(UserError, match="has more than 2 bytes"):
+    with pytest.raises(UserError, match="is larger than 2 bytes"):
         objects.read(["a"], 2)
     objects.close()
 

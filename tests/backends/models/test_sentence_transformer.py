@@ -91,7 +91,7 @@ def test_a_folder_that_lacks_a_file_is_refused_in_one_line(copy: Path, name: str
     (copy / name).unlink()
     with pytest.raises(UserError, match="cannot be loaded") as told:
         load(copy)
-    assert told.value.next_step == "give a folder with all files of a model"
+    assert told.value.next_step == "give a folder with all files of the model"
     assert "\n" not in str(told.value)
 
 
@@ -100,7 +100,7 @@ def test_an_unknown_name_says_where_to_get_it(name: str) -> None:
     with pytest.raises(UserError) as told:
         sentence_transformer.load(SentenceTransformerOptions(name=name))
     assert told.value.item == name
-    assert told.value.next_step == f"`hf download {name}` where there is a network, or give the folder of a copy"
+    assert told.value.next_step == f"run `hf download {name}` with network access, or give the folder of a copy"
 
 
 def test_a_model_of_the_hubs_cache_is_asked_for_nowhere(
@@ -122,5 +122,5 @@ def test_a_model_of_the_hubs_cache_is_asked_for_nowhere(
 
 
 def test_a_device_that_is_not_there_is_named(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"^mps \(load embedder\): cannot be used.*give the device cpu$"):
+    with pytest.raises(UserError, match=r"^mps \(load embedder\): cannot be used.*set the device to cpu$"):
         sentence_transformer.load(SentenceTransformerOptions(name=str(folder), device="mps"))

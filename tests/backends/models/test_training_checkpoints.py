@@ -37,10 +37,10 @@ def test_a_bit_that_flipped_is_found(tmp_path: Path, name: str) -> None:
 
 
 def test_a_folder_without_a_description_and_one_of_another_format_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"holds no dual_encoder\.json"):
+    with pytest.raises(UserError, match=r"has no dual_encoder\.json"):
         checkpoints.read_model_description(tmp_path)
     (tmp_path / "dual_encoder.json").write_text(json.dumps({"format": 99}))
-    with pytest.raises(UserError, match="is of format 99, this release reads 1"):
+    with pytest.raises(UserError, match="has format 99, but this release reads 1"):
         checkpoints.read_model_description(tmp_path)
     (tmp_path / "dual_encoder.json").write_text("{")
     with pytest.raises(UserError, match="cannot be read"):
@@ -54,7 +54,7 @@ def test_a_state_is_kept_whole_and_a_damaged_one_is_one_line(tmp_path: Path) -> 
     state = checkpoints.read_state(tmp_path)
     assert state is not None and state["epoch"] == 2 and not state["weights"].any()
     (tmp_path / ".state.pt").write_bytes((tmp_path / ".state.pt").read_bytes()[:-30])
-    with pytest.raises(UserError, match="remove the file: the training begins anew"):
+    with pytest.raises(UserError, match="remove the file: the training then starts again"):
         checkpoints.read_state(tmp_path)
     checkpoints.delete_state(tmp_path)
     assert checkpoints.read_state(tmp_path) is None and not list(tmp_path.iterdir())

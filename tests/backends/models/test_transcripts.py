@@ -49,7 +49,7 @@ def test_replay_answers_from_a_transcript_under_the_recorded_name(path: Path) ->
 )
 def test_a_line_that_is_no_answer_is_named(path: Path, line: str, number: int) -> None:
     path.write_text(f"{format_header(MODEL)}\n{line}\n{line}x\n", "utf-8")
-    with pytest.raises(UserError, match=rf"said.jsonl line {number}.*is no line of a transcript"):
+    with pytest.raises(UserError, match=f"said.jsonl line {number}.*is not a line of a transcript"):
         Transcript(path)
 
 

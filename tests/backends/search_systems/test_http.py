@@ -117,15 +117,15 @@ def test_any_other_redirect_is_a_failure_that_names_its_location(
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"url": "ftp://x/{query}"}, "is no http address"),
-        ({"url": "http://me:pw@x/{query}"}, "holds a password or a key"),
-        ({"url": "http://x/?api_key=1&q={query}"}, "holds a password or a key"),
+        ({"url": "ftp://x/{query}"}, "is not an http address"),
+        ({"url": "http://me:pw@x/{query}"}, "contains a password or a key"),
+        ({"url": "http://x/?api_key=1&q={query}"}, "contains a password or a key"),
         ({"url": "http://x/"}, "sends no query"),
-        ({"url": "http://x/{query}", "headers": {"X-Api-Key": "1"}}, "would hold a key"),
-        ({"url": "http://x/{query}", "query": {"token": "1"}}, "would hold a key"),
-        ({"url": "http://x/{query}", "results": "a["}, "is no JMESPath"),
-        ({"url": "http://x/{query}", "result": "a"}, "is no option"),
-        ({"url": "http://x/{query}", "ids": "name"}, "is none of image_id"),
+        ({"url": "http://x/{query}", "headers": {"X-Api-Key": "1"}}, "would store a key"),
+        ({"url": "http://x/{query}", "query": {"token": "1"}}, "would store a key"),
+        ({"url": "http://x/{query}", "results": "a["}, "is not a JMESPath expression"),
+        ({"url": "http://x/{query}", "result": "a"}, "unknown option"),
+        ({"url": "http://x/{query}", "ids": "name"}, "is neither one of image_id"),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, options: dict[str, Any], reason: str) -> None:

@@ -69,17 +69,17 @@ def test_an_endpoint_is_an_embedder_wherever_one_is_named(endpoint: Path) -> Non
     (endpoint / "tei.yaml").write_text(tei)
     images = load_image_text_embedder(str(endpoint / "tei.yaml"))
     assert images.encode_images([np.zeros((4, 4, 3), np.uint8)]).shape == (1, DIMENSIONS)
-    with pytest.raises(UserError, match="reads texts, but no images"):
+    with pytest.raises(UserError, match="reads texts only, not images"):
         load_image_text_embedder(str(endpoint / "emb.yaml"))
 
 
 def test_an_endpoint_without_vectors_is_one_line(tmp_path: Path) -> None:
     with loopback(lambda _: CannedResponse({"error": "no"})) as server:
         (tmp_path / "emb.yaml").write_text(f"embedder: embeddings\nurl: {server.url}\nmodel: tiny\ntries: 1")
-        with pytest.raises(UserError, match=r"gave no vectors \(no_vectors"):
+        with pytest.raises(UserError, match=r"returned no vectors \(no_vectors"):
             load_text_embedder(str(tmp_path / "emb.yaml")).encode_texts(["a"])
     (tmp_path / "bad.yaml").write_text("model: tiny")
-    with pytest.raises(UserError, match="names no embedder"):
+    with pytest.raises(UserError, match="the embedder is missing"):
         load_text_embedder(str(tmp_path / "bad.yaml"))
 
 
@@ -143,7 +143,7 @@ def test_the_statement_for_pgvector(endpoint: Path) -> None:
         "SELECT id, -(embedding <-> %(vector)s::vector) FROM public.images "
         "ORDER BY embedding <-> %(vector)s::vector LIMIT %(k)s"
     )
-    with pytest.raises(UserError, match="no name of a table"):
+    with pytest.raises(UserError, match="is not a table or column name"):
         load(endpoint, "pgvector", dsn_env="X", table="a; drop table b", embedder="emb.yaml")
 
 
@@ -161,5 +161,5 @@ def test_elasticsearch_and_opensearch_by_their_wire_format(endpoint: Path) -> No
     assert bodies[0]["query"] == {"multi_match": {"query": 'red "car"', "fields": ["title^2"]}}
     assert bodies[1]["knn"]["k"] == 5 and len(bodies[1]["knn"]["query_vector"]) == DIMENSIONS
     assert bodies[2]["query"]["knn"]["v"]["k"] == 5
-    with pytest.raises(UserError, match="searches texts or vectors"):
+    with pytest.raises(UserError, match="searches either texts or vectors"):
         load(endpoint, "elasticsearch", url="http://x", index="i")

@@ -126,10 +126,10 @@ def test_the_order_of_the_index_is_no_matter(album: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "told"),
     [
-        ("none.csv", None, "is not there"),
-        ("index.parquet", b"PAR1", "is no whole Parquet file"),
-        ("index.csv", b"a,b\n1,2\n", "has the columns a, b"),
-        ("index.txt", b"x", "none of the known suffixes"),
+        ("none.csv", None, "does not exist"),
+        ("index.parquet", b"PAR1", "is not a complete Parquet file"),
+        ("index.csv", b"a,b\n1,2\n", "has only the columns a, b"),
+        ("index.txt", b"x", "has an unknown suffix"),
     ],
 )
 def test_an_index_that_is_none_is_told_in_a_line(tmp_path: Path, name: str, data: bytes | None, told: str) -> None:
@@ -141,7 +141,7 @@ def test_an_index_that_is_none_is_told_in_a_line(tmp_path: Path, name: str, data
 
 def test_a_table_without_the_columns_is_told(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "index.parquet")
-    with pytest.raises(UserError, match=r"has the columns a\..*name one of file_name"):
+    with pytest.raises(UserError, match=r"has only the columns a\..*give an image column .file_name"):
         image_search.load_image_search("folder", index=tmp_path / "index.parquet")
 
 
@@ -151,7 +151,7 @@ def test_an_unknown_search_or_option_answers_with_the_choices(album: Path) -> No
         image_search.load_image_search("openvers")
     with pytest.raises(UserError, match="choose from baidu, folder"):
         image_search.load_image_search("google")
-    with pytest.raises(UserError, match=r"imags.*is no option.*did you mean 'images'"):
+    with pytest.raises(UserError, match=r"imags.*unknown option.*did you mean 'images'"):
         image_search.load_image_search("folder", index=album, imags=album)
     with pytest.raises(UserError, match="index"):
         image_search.load_image_search("folder")

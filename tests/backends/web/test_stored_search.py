@@ -81,7 +81,7 @@ def test_the_answer_for_those_turned_away_stops_the_run_which_can_go_on(tmp_path
 
     with loopback(baidu_like(answer)) as server:
         search, queries = service(server.url), ["a", "b", "c"]
-        with pytest.raises(UserError, match=r"baidu .*turned us away.*kept: run the same command again later"):
+        with pytest.raises(UserError, match=r"baidu .*blocked us.*run the same command again later"):
             search_queries(search, queries, 24, SearchPageFetcher(store, small_web(store)))
         assert [query_of(asked) for asked in server.asked[1:3]] == ["a", "b"]
         assert "c" not in map(query_of, server.asked[1:])
@@ -122,7 +122,7 @@ def test_robots_txt_that_forbids_to_search_says_so(tmp_path: Path) -> None:
     store = PageStore(tmp_path)
     with loopback(lambda _asked: CannedResponse("User-agent: *\nDisallow: /")) as server:
         search = service(server.url)
-        with pytest.raises(UserError, match=r"forbidden_by_robots.*does not want programs to ask"):
+        with pytest.raises(UserError, match=r"forbidden_by_robots.*forbids automated requests"):
             search_queries(search, ["a"], 24, SearchPageFetcher(store, small_web(store)))
     with loopback(baidu_like()) as server:
         found = search_queries(

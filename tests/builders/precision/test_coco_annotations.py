@@ -165,13 +165,13 @@ def test_a_box_with_a_key_twice_is_one_error(read: Read, record: str, key: str, 
     whole = json.dumps({**json.loads(coco()), "annotations": "HERE"})
     good = ['{"image_id": 7, "category_id": 1, "bbox": [0, 0, 9, 9]}']
     records = ", ".join([*good * 3, f"{beside}{{{record}}}", *good * after])
-    with pytest.raises(UserError, match=rf"f\.json .*has a record after byte \d+ whose key '{key}' is there twice"):
+    with pytest.raises(UserError, match=rf"f\.json .*has a record after byte \d+ whose key '{key}' occurs twice"):
         read(whole.replace('"HERE"', f"[{records}]").encode())
 
 
 def test_a_label_with_two_names_is_one_error(read: Read) -> None:
     whole = coco().replace(b'"categories": [{', b'"categories": [{"name": "x", ')
-    with pytest.raises(UserError, match=r"f\.json .*has a record after byte \d+ whose key 'name' is there twice"):
+    with pytest.raises(UserError, match=r"f\.json .*has a record after byte \d+ whose key 'name' occurs twice"):
         read(whole)
 
 

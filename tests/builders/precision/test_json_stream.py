@@ -57,7 +57,7 @@ def oracle(data: bytes) -> dict[str, Any] | None:
     return {k: v for k, v in whole.items() if not k.startswith("skip")} if isinstance(whole, dict) else None
 
 
-REFUSED = r"f\.json .*( at byte \d+|begins with '.*': no JSON object|is empty)"
+REFUSED = r"f\.json .*( at byte \d+|is not a JSON object: it begins with '.*'|is empty)"
 
 
 def agree(data: bytes, window: int) -> None:
@@ -186,8 +186,8 @@ def test_what_is_no_json_object_is_refused(text: str, window: int) -> None:
 def test_a_file_of_another_form_is_not_called_damaged(tmp_path: Path) -> None:
     (tmp_path / "voc.xml").write_text("<annotation><filename>a.jpg</filename></annotation>")
     (tmp_path / "labels").mkdir()
-    for name, reason in (("voc.xml", "begins with '<': no JSON object"), ("labels", "is a folder")):
-        with pytest.raises(UserError, match=f"{reason}. Next: give an instances file in COCO form"):
+    for name, reason in (("voc.xml", "is not a JSON object: it begins with '<'"), ("labels", "is a folder")):
+        with pytest.raises(UserError, match=f"{reason}. Next: give a COCO instances file"):
             read_annotations(tmp_path / name)
 
 
@@ -233,7 +233,7 @@ def test_a_record_larger_than_many_windows_is_read_and_its_neighbours_too() -> N
 def test_a_quote_that_is_never_closed_does_not_fill_the_memory() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_stream, "LONGEST", 1000)
-        with pytest.raises(UserError, match="record 1: has no end within 1000 bytes"):
+        with pytest.raises(UserError, match="record 1: no end within 1000 bytes"):
             read(b'{"rows": [{}, {"a": "' + b"x" * 100_000, 50)
 
 

@@ -128,7 +128,7 @@ def test_exports_of_analytics_services_and_spreadsheets_are_read_as_they_are(tmp
     [
         ("log.csv", "搜索词,次数\ndog,3\n".encode("gb18030"), r"gb18030: “搜索词 次数”.*tables.encoding: gb18030"),
         ("log.csv", b"\x1f\x8b000", "gzip"),
-        ("log.xlsx", b"no archive", "no readable .xlsx"),
+        ("log.xlsx", b"no archive", "not a readable .xlsx"),
         ("log.pdf", b"dog", "unknown format"),
         ("log.txt", "狗在沙滩\n红色自行车\n".encode("gb18030"), "2 of 2 lines.*gb18030: “狗在沙滩”"),
         ("log.txt", b"\n\n", "contains no query in 2 lines"),

@@ -208,7 +208,7 @@ def test_an_ambiguous_query_stays_with_its_own_image_and_the_notes_say_so(street
     assert notes["after"] == {"queries": 4, "ambiguous": 1, "share": 0.25} and notes["rescued"] == 1
     outcomes = {one["text"]: one["outcome"] for one in notes["examples"]}
     assert outcomes == {CAPTIONS["street"]: "rescued", CAPTIONS["street2"]: "dropped"}
-    assert "still ambiguous, and in the set because of a person's override" in (second.path / "README.md").read_text()
+    assert "still ambiguous, kept in the set by a person's override" in (second.path / "README.md").read_text()
     same_again(first, second)
     undo(second, word)
     third = build(given)

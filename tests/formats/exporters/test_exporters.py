@@ -15,7 +15,7 @@ from tests.small_sets import gallery_tables, publish_small_set, small_tables
 
 
 def test_an_unknown_format_and_a_folder_in_use_are_refused(stored: StoredSet, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"is no format. Next: did you mean 'trec'\?"):
+    with pytest.raises(UserError, match=r"unknown format. Next: did you mean 'trec'\?"):
         exporters.export_set("trek", stored, tmp_path / "out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "mine.txt").write_text("keep")
@@ -34,7 +34,7 @@ def test_an_export_that_fails_leaves_nothing_behind(name: str, stored: StoredSet
     try:
         exporters.export_set(name, stored, tmp_path / "out", allow_loss=True)
     except UserError as error:
-        assert "is no image" in str(error)
+        assert "is not an image" in str(error)
         assert {path for path in tmp_path.rglob("*") if "sets" not in path.parts} == before
     else:
         assert name in ("trec", "beir"), "these hold no images"
@@ -43,9 +43,9 @@ def test_an_export_that_fails_leaves_nothing_behind(name: str, stored: StoredSet
 @pytest.mark.parametrize(
     ("name", "lost"),
     [
-        ("webdataset", ["several right images", "grades", "judged not relevant", "without a right image"]),
-        ("karpathy", ["several right images", "grades", "judged not relevant", "without a right image"]),
-        ("chinese_clip", ["grades", "judged not relevant", "without a right image"]),
+        ("webdataset", ["several relevant images", "grades", "judged not relevant", "without a relevant image"]),
+        ("karpathy", ["several relevant images", "grades", "judged not relevant", "without a relevant image"]),
+        ("chinese_clip", ["grades", "judged not relevant", "without a relevant image"]),
     ],
 )
 def test_what_would_change_the_figures_is_refused_by_name(
@@ -84,7 +84,7 @@ def test_a_gallery_goes_where_there_is_a_place_for_images_alone(name: str, tmp_p
 @pytest.mark.parametrize("name", ["mteb", "webdataset", "chinese_clip", "label_studio"])
 def test_images_that_are_not_at_hand_are_asked_for(name: str, tmp_path: Path) -> None:
     without = publish_small_set(tmp_path, small_tables(), images=False)
-    with pytest.raises(UserError, match="4 of 4 images are not at hand"):
+    with pytest.raises(UserError, match="4 of 4 images are not available"):
         exporters.export_set(name, without, tmp_path / "out", allow_loss=True)
 
 
@@ -93,7 +93,7 @@ def test_a_path_that_leads_out_of_the_set_is_not_followed(stored: StoredSet, tmp
     (stored.path.parent / "secret.jpg").write_bytes((stored.path / stored.tables.images["path"].iloc[0]).read_bytes())
     images = stored.tables.images.assign(path="../secret.jpg")
     bad = set_files.StoredSet(stored.path, Tables(stored.tables.queries, images, stored.tables.qrels), stored.manifest)
-    with pytest.raises(UserError, match="leads out of the set"):
+    with pytest.raises(UserError, match="points outside the set"):
         exporters.export_set("csv", bad, tmp_path / "out")
 
 
@@ -111,7 +111,7 @@ def test_images_by_reference_must_be_what_was_judged(stored: StoredSet, tmp_path
     elsewhere.write_bytes((stored.path / stored.tables.images["path"].iloc[0]).read_bytes())
     images = stored.tables.images.assign(path=str(elsewhere))
     bad = set_files.StoredSet(stored.path, Tables(stored.tables.queries, images, stored.tables.qrels), stored.manifest)
-    with pytest.raises(UserError, match="is not the image any more"):
+    with pytest.raises(UserError, match="is no longer the image"):
         exporters.export_set("csv", bad, tmp_path / "out")
     exporters.export_set("beir", bad, tmp_path / "beir")
     told = (tmp_path / "beir" / "corpus.jsonl").read_text("utf-8")

@@ -34,7 +34,7 @@ def shards(folder: Path, config: str) -> list[Path]:
 
 def test_hugging_face_holds_the_tables_as_they_are(stored: StoredSet, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert exporters.export_set("huggingface", stored, out, facts={"places"}) == ["the ledger of what was left out"]
+    assert exporters.export_set("huggingface", stored, out, facts={"places"}) == ["the ledger of rejected items"]
     configs = front_matter(out)["configs"]
     assert [config["config_name"] for config in configs] == ["images", "queries", "qrels"]
     assert [config.get("default", False) for config in configs] == [True, False, False]
@@ -143,14 +143,14 @@ def test_the_task_of_mteb_holds_nothing_of_the_set_but_its_data_file_does(tmp_pa
 
 def test_mteb_says_which_queries_it_passes_over(stored: StoredSet, tmp_path: Path) -> None:
     lost = exporters.export_set("mteb", stored, tmp_path / "out")
-    assert lost[0] == "1 queries without judgments (kept here, but mteb passes over them)"
+    assert lost[0] == "1 queries without judgments (kept here, but mteb skips them)"
 
 
 def test_mteb_refuses_a_language_that_it_would_not_know(tmp_path: Path) -> None:
     tables = small_tables()
     tables.queries.loc[0, "language"] = "tlh"
     stored = publish_small_set(tmp_path, tables)
-    with pytest.raises(UserError, match="language 'tlh' has no code for mteb"):
+    with pytest.raises(UserError, match="language 'tlh' has no mteb code"):
         exporters.export_set("mteb", stored, tmp_path / "out")
 
 

@@ -29,7 +29,7 @@ def read_all(folder: Path) -> bytes:
 @pytest.mark.parametrize("name", sorted(exporters.EXPORTERS.list_plugins()))
 def test_no_export_says_where_an_image_was_taken_unasked(private: StoredSet, tmp_path: Path, name: str) -> None:
     said = qt.load(private.path).export(name, tmp_path / name, allow_loss=True)
-    assert "where 1 of the images were taken (--with-places keeps it)" in said
+    assert "the places where 1 of the images were taken (--with-places keeps them)" in said
     assert str(SECRET).encode() not in read_all(tmp_path / name)
     for file in (tmp_path / name).rglob("*.parquet"):
         table = pd.read_parquet(file)

@@ -117,5 +117,5 @@ def test_the_person_answers_as_a_chat_model(page: ReviewClient) -> None:
 def test_without_a_word_the_model_says_where_to_write_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="querytruth review"):
         chat.load_chat_model("human", path=tmp_path)
-    with pytest.raises(UserError, match="is no option"):
+    with pytest.raises(UserError, match="unknown option"):
         chat.load_chat_model("human", path=tmp_path, colour="red")

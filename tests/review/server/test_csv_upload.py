@@ -143,7 +143,7 @@ WHOLE = {
     "semicolons": (lambda data: data.replace(b",", b";"), "was exported as"),
     "cut in half": (lambda data: data[: len(data) // 2], "missing"),
     "empty": (lambda _data: b"", "does not name an export"),
-    "a workbook": (lambda _data: b"PK\x03\x04" + bytes(range(256)), "no readable .xlsx"),
+    "a workbook": (lambda _data: b"PK\x03\x04" + bytes(range(256)), "not a readable .xlsx"),
     "a page": (lambda _data: b"<html>", "does not name an export"),
     "another set": (lambda data: data.replace(b"small/v1", b"other/v1", 1), "is an export of other/v1"),
     "a path as a set": (lambda data: data.replace(b"small/v1", b"../../v1", 1), "does not name an export"),

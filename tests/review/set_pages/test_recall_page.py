@@ -76,8 +76,8 @@ def test_the_order_of_rows_does_not_matter() -> None:
 def test_the_headline_says_how_ambiguous_queries_were_and_are() -> None:
     text = text_of(recall_beach_tables())
     assert "33.3% → 0%" in text and "2 of 6 before, 0 of 5 after" in text
-    assert "those are relevant, like its own" in text
-    assert "what the captions say, nearness of captions (char_ngrams)." in text
+    assert "they are relevant, like its own" in text
+    assert "what the captions say, caption similarity (char_ngrams)." in text
     assert "1 of 2 shown" in text, "two are ambiguous, one is in the notes"
     assert "1 of them for further images that a query fits" in text
 
@@ -85,7 +85,7 @@ def test_the_headline_says_how_ambiguous_queries_were_and_are() -> None:
 @pytest.mark.parametrize(
     ("outcome", "new_text", "said"),
     [
-        ("merged", None, "the other images are relevant, too"),
+        ("merged", None, "the other images are also relevant"),
         ("marked", None, "left for people to judge"),
         ("kept", None, "unambiguous, because the other images have new captions"),
         ("asked_again", "一艘蓝色的船", "unambiguous with its new caption asked for again: 一艘蓝色的船"),

@@ -110,7 +110,7 @@ class Failure:
 ChatAnswer = Reply | Failure
 # Receives (index of the request, its answer) pairs; return whether to continue.
 OnAnswers = Callable[[Sequence[tuple[int, ChatAnswer]]], bool]
-NOT_ASKED = Failure("not_asked", "transient", "the run stopped before it")
+NOT_ASKED = Failure("not_asked", "transient", "the run stopped before this question")
 
 
 class ChatModel(Protocol):
@@ -173,7 +173,7 @@ def check_listener(model: ChatModel) -> str:
         reason = f"{failure.reason} {explain_failure(model, failure)}"
         next_step = "fix the model's options in the definition, or start the server"
         raise UserError("check endpoint", model.identity.name, reason, next_step) from None
-    return f"something listens at {address}"
+    return f"a server listens at {address}"
 
 
 def explain_failure(model: ChatModel, failure: Failure) -> str:
@@ -223,7 +223,7 @@ def read_score(text: str) -> float | None:
 def check_reply(request: ChatRequest, reply: Reply) -> ChatAnswer:
     """Return the reply, or a failure where its text is broken or does not fit `response_format`."""
     if any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in reply.text):
-        return Failure("broken_characters", "final", "the text holds half a character or a NUL", reply.raw)
+        return Failure("broken_characters", "final", "the text contains half a character or a NUL", reply.raw)
     if request.response_format is None:
         return reply
     try:

@@ -46,8 +46,8 @@ def _iterate_table(path: Path, encoding: str, optional: Sequence[str]) -> Iterat
     if path.suffix.lower() not in OBJECT_SUFFIXES:  # each of them has keys of its own
         columns = read_columns(path, _STAGE, encoding)
         if not set(columns) & set(NAME_COLUMNS) or not set(columns) & set(TEXT_COLUMNS):
-            next_step = f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}"
-            raise UserError(_STAGE, path, f"has the columns {', '.join(columns[:10]) or 'none'}", next_step)
+            next_step = f"give an image column ({', '.join(NAME_COLUMNS)}) and a text ({', '.join(TEXT_COLUMNS)})"
+            raise UserError(_STAGE, path, f"has only the columns {', '.join(columns[:10]) or 'none'}", next_step)
     wanted = [*NAME_COLUMNS, *TEXT_COLUMNS, "language", *optional]
     for place, row in iterate_rows(path, (), wanted, _STAGE, encoding, objects=True):
         yield from _of_record(place, row)
@@ -58,7 +58,7 @@ def _coco(path: Path, encoding: str) -> Iterator[CaptionRow]:
     try:
         whole = parse_json("".join(text for _, text, _ in open_lines(path, _STAGE, encoding, [])))
     except (ValueError, RecursionError) as error:
-        raise UserError(_STAGE, path, f"is no JSON ({error})", "fix it") from None
+        raise UserError(_STAGE, path, f"is not JSON ({error})", "fix it") from None
     if isinstance(whole, list):
         for number, record in enumerate(whole, start=1):
             yield from _of_record(f"{path} line {number}", record)
@@ -72,14 +72,14 @@ def _coco(path: Path, encoding: str) -> Iterator[CaptionRow]:
     for number, record in enumerate(annotations, start=1):
         image = str(record.get("image_id")) if isinstance(record, dict) else ""
         if image not in names or not isinstance(record.get("caption"), str):
-            raise UserError(_STAGE, f"{path} annotation {number}", "has no known image_id or no caption", "fix it")
+            raise UserError(_STAGE, f"{path} annotation {number}", "has an unknown image_id or no caption", "fix it")
         yield CaptionRecord((names[image],), record["caption"]), {}
 
 
 def _of_record(place: str, record: Any) -> Iterable[CaptionRow]:
     """Return the captions of a record: several where its caption is a list, none where its image's name is null."""
     if not isinstance(record, dict):
-        raise UserError(_STAGE, place, "is no record with names", "fix that line")
+        raise UserError(_STAGE, place, "is not a JSON object", "fix that line")
     refuse_objects(place, _STAGE, [record.get(column) for column in NAME_COLUMNS])
     names = tuple(str(record[column]) for column in NAME_COLUMNS if record.get(column) not in (None, ""))
     if {record[column] for column in NAME_COLUMNS if column in record} == {None}:
@@ -87,7 +87,7 @@ def _of_record(place: str, record: Any) -> Iterable[CaptionRow]:
     given = next((record[column] for column in TEXT_COLUMNS if record.get(column) is not None), None)
     texts = given if isinstance(given, list) else [] if given is None else [given]
     if not names or not all(isinstance(text, str) for text in texts):
-        raise UserError(_STAGE, place, "names no image, or its caption is no text", "fix that line")
+        raise UserError(_STAGE, place, "does not name an image, or its caption is not a text", "fix that line")
     return [(CaptionRecord(names, text, str(record.get("language") or "")), record) for text in texts]
 
 
@@ -160,13 +160,13 @@ class StoredCaptionModel:
         self, match: tuple[list[str], bool] | None, images_by_name: dict[str, set[str]]
     ) -> list[CaptionRecord] | chat.Failure:
         if match is None:
-            return chat.Failure("not_one_image", "final", "captions answer a question about one image")
+            return chat.Failure("not_one_image", "final", "captions answer only questions about exactly one image")
         names, is_exact = match
         if len(names) != 1:
             return chat.Failure("ambiguous_name", "final", "fits " + ", ".join(names[:3])) if names else _NO_CAPTION
         if not is_exact and len(images_by_name[names[0]]) > 1:
             fitting = ", ".join(sorted(images_by_name[names[0]])[:3])
-            return chat.Failure("ambiguous_name", "final", f"the caption fits {fitting}")
+            return chat.Failure("ambiguous_name", "final", f"the caption matches several images: {fitting}")
         return self._captions[names[0]]
 
 

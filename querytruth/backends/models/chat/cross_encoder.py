@@ -121,10 +121,10 @@ class CrossEncoderModel(PairModel):
         except Exception as error:  # a broken file or a missing library can raise anything
             raise hub_models.make_loading_error(_STAGE, name, error) from None
         if model.num_labels != 1:
-            next_step = "name a model that is made for ranking"
-            raise UserError(_STAGE, name, f"gives {model.num_labels} numbers for a pair, not one", next_step)
+            next_step = "name a reranking model"
+            raise UserError(_STAGE, name, f"returns {model.num_labels} numbers per pair, not one", next_step)
         if self._captions is None and not model.supports("image"):
-            reason, next_step = "reads texts, but no images", "give it captions=FILE, or name a model of images"
+            reason, next_step = "reads texts only, not images", "set captions=FILE, or name a model that reads images"
             raise UserError(_STAGE, name, reason, next_step)
         return model.eval()
 

@@ -62,7 +62,7 @@ class OpenAICompatibleOptions(PluginOptions):
         names = [*options, *(extra if isinstance(extra, dict) else {})]
         if secret := next((name for name in names if _SECRET_NAME.fullmatch(str(name))), None):
             reason = "a key in a definition would be published with the set"
-            next_step = "put it into an environment variable and give that one's name as key_env"
+            next_step = "put it into an environment variable and set key_env to the variable's name"
             raise UserError("load chat model", f"openai_compatible: {secret}", reason, next_step)
         return options
 
@@ -103,7 +103,7 @@ class OpenAICompatibleModel:
         if failure is not None:
             reason = f"{failure.reason} {self.explain_failure(failure)} ({failure.detail})".removesuffix(" ()")
             raise UserError("check endpoint", self.options.name, reason, "fix the model's options in the definition")
-        return f"{url} answers for {self.options.name}"
+        return f"{url} serves {self.options.name}"
 
     def explain_failure(self, failure: chat.Failure) -> str:
         """Return the address, and the likely cause of a failure where there is one."""
@@ -270,8 +270,8 @@ def _checked_url(base_url: str) -> str:
     """Return the address without its last slash. Raises UserError for one that could contain a key."""
     item = "openai_compatible: base_url"
     if (parts := parse_address(base_url)) is None:
-        raise UserError("load chat model", item, "is no http address", "give one like http://host:8000/v1")
+        raise UserError("load chat model", item, "is not an http address", "write it as http://host:8000/v1")
     if "@" in parts.netloc or parts.query or parts.fragment:
         reason = "has a user name, a query or a fragment, which would be published with the set"
-        raise UserError("load chat model", item, reason, "give the bare address, and the key by key_env")
+        raise UserError("load chat model", item, reason, "give the address alone, and the key through key_env")
     return base_url.rstrip("/")

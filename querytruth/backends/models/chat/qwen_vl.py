@@ -80,7 +80,7 @@ def load_processor(name: str, revision: str, config: Any, min_pixels: int | None
     try:
         processor = transformers.AutoProcessor.from_pretrained(name, revision=at, **WITHOUT_CODE)
         if not hasattr(processor, "image_processor"):  # for some folders it returns the tokenizer alone
-            raise ValueError("its processor takes no images")
+            raise ValueError("its processor does not accept images")
         return FullProcessor(processor, min_pixels, max_pixels)
     except (ImportError, ValueError, OSError) as error:
         reason = error

@@ -13,7 +13,7 @@ from querytruth.backends.models.stored_answers import Transcript, reply_key
 from querytruth.backends.plugins import ModelIdentity, PluginOptions
 from querytruth.errors import UserError
 
-_NOT_RECORDED = Failure("not_recorded", "transient", "the store holds no answer to this question")
+_NOT_RECORDED = Failure("not_recorded", "transient", "the store has no answer to this question")
 
 
 class ReplayOptions(PluginOptions):
@@ -30,7 +30,7 @@ def load(options: ReplayOptions) -> ReplayModel:
     """Return the one recorded model that the options fit. Raises UserError for none or several."""
     if re.search(r"://[^/]*:[^/]*@|password=", str(options.replies)):
         reason = "a password in a definition would be published with the set"
-        next_step = "leave it out: PGPASSWORD or ~/.pgpass gives it to the driver"
+        next_step = "remove it and use PGPASSWORD or ~/.pgpass"
         raise UserError("load chat model", "replay: replies", reason, next_step)
     is_transcript = str(options.replies).endswith(".jsonl")
     store = Transcript(Path(options.replies)) if is_transcript else open_reply_store(options.replies)
@@ -38,7 +38,7 @@ def load(options: ReplayOptions) -> ReplayModel:
     fitting = [identity for identity in recorded if _fits(options, identity)]
     if len(fitting) != 1:
         described = "; ".join(_describe_identity(identity) for identity in (fitting or recorded)[:5])
-        reason = f"{len(fitting)} recorded models fit" if recorded else "no model's answers are recorded"
+        reason = f"{len(fitting)} recorded models match" if recorded else "the store has no recorded answers"
         next_step = f"choose one by name, revision and parameters: {described}" if recorded else "give another store"
         raise UserError("load chat model", "replay", reason, next_step)
     return ReplayModel(store, fitting[0])

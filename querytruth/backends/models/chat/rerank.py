@@ -38,7 +38,7 @@ def load(options: RerankOptions) -> RerankModel:
     """Return the model; sends nothing before the first question. Raises UserError for a bad address, and where an API
     of texts is given no captions."""
     if options.form in _OF_TEXTS and options.captions is None:
-        reason, next_step = "takes texts, but no images", "give it captions=FILE, or another form"
+        reason, next_step = "accepts texts only, not images", "set captions=FILE, or choose another form"
         raise UserError("load chat model", f"rerank: form {options.form}", reason, next_step)
     return RerankModel(options)
 

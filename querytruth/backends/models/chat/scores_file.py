@@ -22,7 +22,7 @@ from querytruth.errors import UserError
 
 TAKES_PAIRS = True
 _STAGE = "read scores"
-_MISSING = Failure("not_recorded", "transient", "the file has no score of this pair")
+_MISSING = Failure("not_recorded", "transient", "the file has no score for this pair")
 
 
 class ScoresFileOptions(PluginOptions):
@@ -42,8 +42,8 @@ def load(options: ScoresFileOptions) -> ScoresFile:
         except (ValueError, TypeError):
             score = math.nan
         if not math.isfinite(score) or pair in scores:
-            reason = f"has a score that is no number, or two, of {' '.join(pair)}"
-            raise UserError(_STAGE, place, reason, "correct the table")
+            reason = f"has an invalid or a second score for {' '.join(pair)}"
+            raise UserError(_STAGE, place, reason, "fix the table")
         scores[pair] = score
     return ScoresFile(scores, ModelIdentity(options.name, file_sha256(options.file)[0][:12], {}))
 

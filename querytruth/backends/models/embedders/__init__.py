@@ -76,7 +76,7 @@ def load_image_text_embedder(name: str) -> ImageTextEmbedder:
     images."""
     embedder: ImageTextEmbedder = _load(name, "clip")
     if not hasattr(embedder, "encode_images"):
-        raise UserError(EMBEDDERS.stage, name, "reads texts, but no images", "name a model of images and texts")
+        raise UserError(EMBEDDERS.stage, name, "reads texts only, not images", "name a model for images and texts")
     return embedder
 
 
@@ -94,14 +94,14 @@ def load_text_embedder(name: str) -> TextEmbedder:
     except UserError as error:
         raise offer_embedded(error) from None
     if not compares_texts(embedder):
-        next_step = "name char_ngrams, or a model of sentence-transformers"
-        raise UserError(EMBEDDERS.stage, name, "is not made for comparing texts with texts", next_step)
+        next_step = "name char_ngrams or a sentence-transformers model"
+        raise UserError(EMBEDDERS.stage, name, "cannot compare texts with texts", next_step)
     return embedder
 
 
 def offer_embedded(error: UserError) -> UserError:
     """Return the error of a text embedder that cannot be had, with the way that needs no model."""
-    offered = "char_ngrams in its place (text_embedder, embedder), which compares spelling and needs no model"
+    offered = "use char_ngrams instead (text_embedder, embedder): it compares spelling and needs no model"
     next_step = f"{error.next_step}; or {offered}"
     return UserError(error.stage, error.item, error.reason, next_step)
 

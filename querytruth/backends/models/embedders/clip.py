@@ -111,9 +111,9 @@ def _load_parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
 def _find_defect(model: Any, missing: Iterable[str], tokenizer: Any) -> str:
     """Return what transformers does not report: random weights, or a tokenizer of special tokens only."""
     if not (hasattr(model, "get_image_features") and hasattr(model, "get_text_features")):
-        return f"is a {type(model).__name__}, which gives no vectors of images and texts"
+        return f"is a {type(model).__name__}, which does not embed images and texts"
     if missing := sorted(missing):
         return f"lacks {len(missing)} of its weights ({missing[0]} …)"
     if 2 * len(tokenizer) < model.config.get_text_config().vocab_size:
-        return f"lacks its tokenizer's vocabulary ({len(tokenizer)} tokens are there)"
+        return f"lacks its tokenizer's vocabulary (it has only {len(tokenizer)} tokens)"
     return ""

@@ -76,8 +76,8 @@ class EndpointEmbedder:
     def _encode(self, inputs: Sequence[str]) -> Vectors:
         vectors = np.asarray(self._ask(inputs), dtype=np.float32)
         if vectors.shape != (len(inputs), self.dimensions) or not np.isfinite(vectors).all():
-            reason = f"gave vectors of the shape {vectors.shape} for {len(inputs)} inputs"
-            raise UserError(EMBEDDERS.stage, self.name, reason, f"expected {self.dimensions} numbers for each")
+            reason = f"returned vectors of the shape {vectors.shape} for {len(inputs)} inputs"
+            raise UserError(EMBEDDERS.stage, self.name, reason, f"set `dimensions`, which is {self.dimensions} now")
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit: Vectors = vectors / np.maximum(lengths, 1e-12)
         return unit
@@ -91,7 +91,7 @@ class EndpointEmbedder:
                 return _read_vectors(self._service.call("POST", options.url, body), is_openai, len(given))
             except SearchFailure as failed:
                 if failed.retry_after is None or attempt + 1 == options.tries:
-                    reason = f"gave no vectors ({failed.reason}{': ' if failed.detail else ''}{failed.detail})"
+                    reason = f"returned no vectors ({failed.reason}{': ' if failed.detail else ''}{failed.detail})"
                     raise UserError(EMBEDDERS.stage, self.name, reason, "check the endpoint") from None
                 time.sleep(max(failed.retry_after, options.pause * 2**attempt))
         raise AssertionError("the last attempt returns or raises")
@@ -123,7 +123,7 @@ def _read_vectors(answer: Any, is_openai: bool, count: int) -> list[Any]:
             answer = [row["embedding"] for row in sorted(answer["data"], key=lambda row: row.get("index", 0))]
         vectors = [[float(number) for number in vector] for vector in answer]
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise SearchFailure("no_vectors", "the answer has another form") from None
+        raise SearchFailure("no_vectors", "the answer has an unexpected form") from None
     if len(vectors) != count or len({len(vector) for vector in vectors}) > 1:
         raise SearchFailure("no_vectors", f"{len(vectors)} vectors for {count} inputs")
     return vectors

@@ -44,7 +44,7 @@ def load(options: SentenceTransformerOptions) -> SentenceEmbedder:
     model = _load_model(name, folder, options.device)
     if getattr(model, "tokenizer", None) is None:
         next_step = f"name another, such as {DEFAULT_MODEL}"
-        raise UserError(_STAGE, name, "has no tokenizer, so it reads no texts", next_step)
+        raise UserError(_STAGE, name, "has no tokenizer, so it cannot read texts", next_step)
     return SentenceEmbedder(model, display_name, revision, options.batch)
 
 
@@ -68,8 +68,8 @@ class SentenceEmbedder:
     def encode_images(self, images: Iterable[Image.Image]) -> Vectors:
         """(n, dimensions) of RGB images, read a batch at a time. Raises UserError where the model reads texts only."""
         if "image" not in self._model.modalities:
-            reason = "reads texts, but no images"
-            raise UserError("embed images", self.name, reason, "name a model of texts and images, such as CLIP's")
+            reason = "reads texts only, not images"
+            raise UserError("embed images", self.name, reason, "name a model for texts and images, such as CLIP")
         return encode_in_batches(images, self.batch, self._encode, self.dimensions)
 
     def unknown_token_share(self, texts: Iterable[str]) -> float:
@@ -88,7 +88,7 @@ class SentenceEmbedder:
         share = self.unknown_token_share(texts)
         if share > MAX_UNKNOWN_SHARE:
             reason = f"does not know {share:.0%} of the tokens of these texts"
-            next_step = f"name an embedder of their language, such as {DEFAULT_MODEL} for Chinese, or char_ngrams"
+            next_step = f"name an embedder for their language, such as {DEFAULT_MODEL} for Chinese, or char_ngrams"
             raise UserError("embed texts", self.name, reason, next_step)
 
     def _encode(self, items: list[Any]) -> Vectors:

@@ -114,9 +114,9 @@ def parse_json_object(text: str | bytes, *, strict: bool = True) -> dict[str, An
     try:
         answer = parse_json(text, strict=strict)
     except (ValueError, RecursionError):
-        raise SearchError("not_json", "transient", "the page is no JSON") from None
+        raise SearchError("not_json", "transient", "the page is not JSON") from None
     if not isinstance(answer, dict):
-        raise SearchError("not_json", "transient", "the page is no object")
+        raise SearchError("not_json", "transient", "the page is not a JSON object")
     return answer
 
 

@@ -109,5 +109,5 @@ def _read_json(text: str) -> dict[str, Any]:
         return parse_json_object(_BACKSLASH.sub(lambda found: found[0] if found[1] else "", text), strict=False)
     except SearchError:
         if any(sign in text for sign in _CAPTCHA_SIGNS):
-            raise SearchError("turned_away", "blocked", "a page with a puzzle for people") from None
+            raise SearchError("turned_away", "blocked", "the service answered with a captcha page") from None
         raise

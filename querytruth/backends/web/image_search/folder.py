@@ -49,7 +49,7 @@ def load(options: FolderSearchOptions) -> FolderSearch:
     folder = ImageFolder(options.image_folder)
     if entries and not any(isinstance(folder.find(name), Path) for name in entries):
         reason = f"{options.image_folder} has none of its {len(entries):,} images, such as {next(iter(entries))}"
-        raise UserError(_STAGE, options.index, reason, "give their folder as collect.options.images")
+        raise UserError(_STAGE, options.index, reason, "set collect.options.images to their folder")
     return FolderSearch(ModelIdentity("folder", sha256), entries, folder)
 
 

@@ -1,16 +1,16 @@
-"""Faults of the environment: errors of a library, a driver or a device, of which no item is the cause.
+"""Faults of the environment: errors of a library, a driver or a device that no item causes.
 
 A library whose names changed, a missing module or shared object, and a GPU that cannot be used fail for every item. One
 odd item can raise some of the same types, such as TypeError: where items are tried one by one, the caller confirms the
-fault on another item before it stops (`LocalChatModel`). Memory that runs out is no fault of the environment.
+fault on another item before it stops (`LocalChatModel`). Running out of memory is not a fault of the environment.
 
-The libraries of this environment beside the versions that the project was tested with.
+It also compares the libraries of this environment with the tested versions.
 
-Makes allocators return freed memory to the system.
+It makes allocators return freed memory to the system.
 
 With a heap per thread, each keeping what it freed, a gallery of a million images took 720 MB at its peak, not 590.
 
-Which machine this is, and whether a process on it still runs: of leases, and of folders that runs write in.
+It identifies this machine and tells whether a process on it still runs, for leases and for folders that runs write.
 """
 
 import ctypes
@@ -110,7 +110,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def may_be_environment_fault(error: BaseException) -> bool:
-    """Return whether an error, or its cause, is of a kind that a broken environment raises for every item."""
+    """Return whether a broken environment raises such an error, or its cause, for every item."""
     if is_out_of_memory(error) or isinstance(error, UserError):
         return False
     if isinstance(error, _TYPES) or _is_of_device(error) or _is_of_operator(error):
@@ -119,15 +119,15 @@ def may_be_environment_fault(error: BaseException) -> bool:
 
 
 def is_certain_environment_fault(error: BaseException) -> bool:
-    """Return whether an error is one that neither an item nor a damaged model can raise."""
+    """Return whether neither an item nor a damaged model can raise this error."""
     if isinstance(error, (ImportError, NameError)) or (not is_out_of_memory(error) and _is_of_device(error)):
         return True
     return error.__cause__ is not None and is_certain_environment_fault(error.__cause__)
 
 
 def library_of(error: BaseException, called: object = None) -> str:
-    """Return the library that failed, with its version, and the tested one where that is another: that of the `called`
-    object, and the one whose code or object raised the error where it is not the same; "" where there is none."""
+    """Return the library that failed, with its version and, if it differs, the tested version: the library of the
+    `called` object and, if it is another, the library that raised the error. Return "" if there is none."""
     names = list(dict.fromkeys([*_libraries_of(called), *_raising_libraries(error)[:1]]))
     if not names:
         return ""
@@ -146,7 +146,7 @@ def _name_version(name: str) -> str:
 def make_environment_fault(
     stage: str, item: object, error: BaseException, called: object = None, next_step: str = ""
 ) -> EnvironmentFault:
-    """Return the one line for an error: what failed, in which library, and what to do."""
+    """Return the error message in one line: the failure, the library and the next step."""
     text = first_line(error) if isinstance(error, Exception) else type(error).__name__
     kind = type(error).__name__
     library = library_of(error, called)

@@ -1,8 +1,8 @@
-"""Ids of a search that are no column of the set's images but hold one: `photo:{stem}.webp`.
+"""Ids of a search that contain a column of the set's images: `photo:{stem}.webp`.
 
-A pattern is a text with one part in braces, a column of the images or a piece of their file name. Which pattern the ids
-of an answer have is found from the ids: of all values of the set within them, the one with the same text before and
-after it in most ids.
+A pattern is a text with one part in braces: a column of the images or a piece of their file name. The pattern is
+detected from the ids of an answer: among all values of the set inside the ids, it is the one with the same text before
+and after it in most ids.
 """
 
 import re
@@ -28,7 +28,7 @@ _OF_FILE_NAME: dict[str, Callable[[str], str]] = {
 
 
 def split_pattern(ids: str) -> tuple[str, str, str] | None:
-    """Return the text before the part in braces, the part, and the text after it; None for what is no pattern."""
+    """Return the text before the part in braces, the part, and the text after it; None if this is not a pattern."""
     found = _PATTERN.fullmatch(ids)
     return (found[1], found[2], found[3]) if found else None
 
@@ -107,7 +107,7 @@ def _list_surroundings(one: str, known: dict[str, str], lengths: set[int]) -> se
 
 
 def match_column(names: list[str], pairs: list[tuple[str, str]], are_paths: bool) -> dict[str, set[str]]:
-    """Return the ids by name. Whole values come first; of paths then those of which one is the end of the other."""
+    """Return the ids by name. Whole values come first; for paths, then values where one is the end of the other."""
     by_value: dict[str, set[str]] = {}
     for value, one in pairs:
         by_value.setdefault(value, set()).add(one)

@@ -1,6 +1,6 @@
-"""Plug-ins: every module of a plug-in package is one, under the module's name. Nothing is registered.
+"""Plug-ins: every module of a plug-in package is a plug-in with the module's name. There is no registry.
 
-A plug-in with options has `load(options)`; the annotation of `options` is their typed model.
+A plug-in with options has `load(options)`; the annotation of `options` is its typed model.
 """
 
 import importlib
@@ -25,7 +25,7 @@ class PluginOptions(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
-    """What the answers of a model or a search depend on: parameters, but no address, key or device."""
+    """Everything that the answers of a model or a search depend on: parameters, but no address, key or device."""
 
     name: str
     revision: str = ""
@@ -38,8 +38,8 @@ class ModelIdentity:
 
 @dataclass(frozen=True, slots=True)
 class PluginPackage:
-    """The plug-ins of one kind; errors name the `noun` for one and the `stage`. `elsewhere`: by name the modules of
-    those that lie in another room, for they read what only that room knows."""
+    """The plug-ins of one kind; errors use the `noun` for a plug-in and the `stage`. `elsewhere`: the modules, by name,
+    of plug-ins in another room, which they depend on."""
 
     name: str
     noun: str
@@ -69,7 +69,7 @@ class PluginPackage:
     def parse_options(self, plugin: str, options: Mapping[str, Any]) -> BaseModel:
         """Return the options as the plug-in's typed model.
 
-        Raises UserError, which names a wrong option, never its value: that may be a key."""
+        Raises UserError, which names a wrong option but never its value, since that may be a key."""
         try:
             return self.options_class(plugin)(**options)
         except ValidationError as error:
@@ -108,7 +108,7 @@ def missing_library_error(stage: str, item: str, error: ImportError) -> UserErro
 
 
 def read_secret(variable: str, stage: str) -> str:
-    """Return the value of an environment variable. Raises UserError, which never states the value."""
+    """Return the value of an environment variable. Raises UserError without the value."""
     value = os.environ.get(variable, "").strip()
     if not value or not value.isascii() or not value.isprintable():
         reason = "contains characters that are not allowed in a header" if value else "is empty or not set"

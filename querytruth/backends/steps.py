@@ -1,9 +1,9 @@
 """How the steps of a build are called: as functions in this process, or as tasks of a Prefect flow.
 
-A build is a function that calls steps. How they run is set around it (`active_run`), so both ways do the same. Steps
-get tables by reference; only the parts of `map_parts` may go to other processes, as paths to files.
+A build is a function that calls steps. How they run is set from outside (`active_run`), so both ways do the same. Steps
+get tables by reference; only the parts of `map_parts` go to other processes, as paths to files.
 
-The parts of a step are done on threads of this process, or on the workers of a cluster of Dask. A worker imports what
+The parts of a step run on threads of this process or on the workers of a Dask cluster. A worker imports what
 its part needs and nothing else: Prefect, which takes seconds and a server, stays in the process of the build.
 """
 
@@ -38,7 +38,7 @@ _LOST = {"KilledWorker", "FutureCancelledError", "CommClosedError"}  # of Dask, 
 
 
 class Reporter(Protocol):
-    """Where a build reports its progress."""
+    """The interface for reporting the progress of a build."""
 
     def log(self, text: str) -> None:
         """Report one line of text."""
@@ -70,11 +70,11 @@ def open_transfer_bar(title: str, total: int) -> AbstractContextManager[Advance]
 
 @dataclass(slots=True)
 class BuildRun:
-    """How one build runs. `rescan`: read images again that were read before; `offline`: connect to no other host than
-    `engine_hosts`; `retry_failures`: ask chat models again what they failed at; `accept_loss`: go on where a
-    decision log lost decisions; `durations`: the seconds of each step; `cluster`: its workers do the parts; `work`: the
-    set's folder in a bucket where they leave what they made, None: they write into the folders of this machine;
-    `run_url`: the page of its Prefect run, or ""."""
+    """The settings of one build. `rescan`: read images again that were read before; `offline`: connect only to
+    `engine_hosts`; `retry_failures`: repeat failed questions to chat models; `accept_loss`: continue if a decision log
+    lost decisions; `durations`: the seconds of each step; `cluster`: its workers run the parts; `work`: the set's
+    folder in a bucket for the workers' results, None: they write to folders of this machine; `run_url`: the page of its
+    Prefect run, or ""."""
 
     reporter: Reporter = field(default_factory=SilentReporter)
     workers: int = 2
@@ -131,8 +131,8 @@ def finish_part(future: Future[Any], advance: Advance) -> Any:
 
 
 def _count_and_work(work: PartWork[T, R], part: T) -> tuple[int, R] | tuple[UserError, OSError | None]:
-    """Return the number of units in the part, for the bar, and its result; or an error for people, which a worker would
-    log with a traceback if it were raised there, and the system's fault behind it, by which it may be tried again."""
+    """Return the number of units in the part, for the progress bar, and its result; or a user error and the system's
+    error behind it, which decides about a retry. A raised error would make the worker log a traceback."""
     counts: list[int] = []
     try:
         result = work(part, counts.append)
@@ -151,8 +151,8 @@ def current_run() -> BuildRun:
 
 
 def describe_environment(packages: Sequence[str], **versions: str) -> dict[str, Any]:
-    """Time, host, versions of the installed packages and step durations of the run, which no digest covers. `versions`:
-    of libraries that are not Python packages."""
+    """Return time, host, versions of the installed packages and step durations of the run; no digest covers them.
+    `versions`: versions of libraries that are not Python packages."""
     installed = {name: found for name in packages if (found := _find_version(name)) is not None}
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

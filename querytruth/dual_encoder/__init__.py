@@ -1,10 +1,10 @@
-"""The trainable baseline: an image encoder and a text encoder that meet in one space.
+"""The trainable baseline: an image encoder and a text encoder with one vector space.
 
-In: a set. Out: a checkpoint that is an embedder like others, scores of the part that it never saw, curves, a report.
-After a report on a dual encoder trained on Flickr8k; docs/evaluation.md says where this differs from it.
+In: a set. Out: a checkpoint that works like any embedder, scores of the held-out part, curves, a report.
+It follows a report on a dual encoder trained on Flickr8k; docs/evaluation.md lists the differences.
 
 In reading order: `definition.py`, `training_data.py` (split, pixels, vocabulary, token ids), `augmentation.py`,
 `model.py` (towers, heads, unfreezing), `loss.py` (the loss and one step of training), `training.py` (from the last
-saved state to the end), `checkpoints.py` (the only one that reads and writes), `retrieval_scores.py`,
+saved state to the end), `checkpoints.py` (the only module that reads and writes), `retrieval_scores.py`,
 `training_report.py`, `embedder.py`. `flows/training.py` runs it.
 """

@@ -1,8 +1,8 @@
-"""Images changed at random, a batch at a time on whatever device they lie.
+"""Random changes of images, one batch at a time, on the device of the batch.
 
-All changes of geometry (crop, flip, rotation, perspective) are one map from the new image's places to the old one's,
-so that each pixel is computed once; brightness, saturation and hue are one matrix per image. What is drawn depends on
-the generator alone, never on the images.
+All changes of geometry (crop, flip, rotation, perspective) are one map from places of the new image to places of the
+old one, so each pixel is computed once; brightness, saturation and hue are one matrix per image. The random values
+depend only on the generator, never on the images.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _COLOURS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Augmentation:
-    """The report's numbers. Shares (`flip`, `perspective` …) are of images; `crop` is the least share of the area
-    that is kept; `rotation` in degrees; the jitters are around 1, that of the hue in turns."""
+    """The values of the report. `flip`, `perspective` and the like are shares of images; `crop` is the smallest share
+    of the area that is kept; `rotation` is in degrees; jitters are around 1, the hue's in turns."""
 
     crop: float = 0.6
     flip: float = 0.7
@@ -50,9 +50,9 @@ class Augmentation:
 
 @dataclass(frozen=True, slots=True)
 class AugmentationParameters:
-    """What happens to each image of a batch: `coordinate_maps` (n, 3, 3) from new to old places, both from -1 to 1;
-    `colour_matrices` (n, 3, 3); `contrast` (n,); what is stretched and made grey (n,); `erased_boxes` (n, 4), edges
-    from 0 to 1."""
+    """The changes of each image of a batch: `coordinate_maps` (n, 3, 3) from new to old places, both from -1 to 1;
+    `colour_matrices` (n, 3, 3); `contrast` (n,); which images are stretched and made grey (n,); `erased_boxes` (n, 4),
+    edges from 0 to 1."""
 
     coordinate_maps: Tensor
     colour_matrices: Tensor
@@ -100,7 +100,8 @@ def sample_augmentation(
 
 
 def apply_augmentation(pixels: Tensor, parameters: AugmentationParameters, size: int) -> Tensor:
-    """(n, 3, size, size), normalised, of pixels (n, side, side, 3) from 0 to 255. What lies outside is black."""
+    """Return normalised images (n, 3, size, size) of pixels (n, side, side, 3) from 0 to 255. Places outside the image
+    are black."""
     batch = pixels.permute(0, 3, 1, 2).float().div_(255)
     augmented = torch.nn.functional.grid_sample(batch, _grid(parameters.coordinate_maps, size), align_corners=False)
     augmented = _coloured(augmented, parameters)
@@ -108,7 +109,7 @@ def apply_augmentation(pixels: Tensor, parameters: AugmentationParameters, size:
 
 
 def center_crop(pixels: Tensor, size: int) -> Tensor:
-    """Return the middle of images as they are, normalised: (n, 3, size, size) of (n, side, side, 3)."""
+    """Return the unchanged middle of images, normalised: (n, 3, size, size) of (n, side, side, 3)."""
     edge = (pixels.shape[1] - size) // 2
     cropped = pixels[:, edge : edge + size, edge : edge + size].permute(0, 3, 1, 2)
     # Channels first in memory as well: with channels last and one thread, torch 2.13's backward of a 1 x 1 convolution
@@ -121,7 +122,7 @@ def _between(drawn: Tensor, low: float, high: float) -> Tensor:
 
 
 def _matrix(count: int, **cells: Tensor) -> Tensor:
-    """Return the identity but for the cells that are given as `r0c1`."""
+    """Return the identity matrix with the given cells replaced (`r0c1`)."""
     matrix = torch.eye(3, dtype=torch.float64).repeat(count, 1, 1)
     for name, values in cells.items():
         matrix[:, int(name[1]), int(name[3])] = values
@@ -148,7 +149,7 @@ def _rotation(turn: Tensor) -> Tensor:
 
 
 def _perspective(inward: Tensor, bent: Tensor) -> Tensor:
-    """Return the corners of the image come to lie further in by shares (n, 4, 2) of half its side."""
+    """Return the map that moves the corners of the image inwards by shares (n, 4, 2) of half its side."""
     corners = torch.tensor([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=torch.float64)
     seen = corners - corners * inward * bent[:, None, None]
     return _homography(seen, corners.expand_as(seen))

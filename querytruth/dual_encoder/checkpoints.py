@@ -120,7 +120,7 @@ def read_checkpoint(name: str) -> tuple[dict[str, Any], dict[str, Any], Any]:
 
 
 def read_model_description(folder: Path) -> dict[str, Any]:
-    """Return the description of a folder's model. Raises UserError where there is none of this format."""
+    """Return the description of a folder's model. Raises UserError if there is none in this format."""
     try:
         description: dict[str, Any] = parse_json(read_regular(folder / DESCRIPTION))
     except FileNotFoundError:
@@ -143,15 +143,14 @@ def save_best_weights(folder: Path, model: Any) -> None:
 
 
 def save_state(folder: Path, state: dict[str, Any]) -> None:
-    """Write the state from which an interrupted training continues, atomically."""
+    """Write, atomically, the state from which an interrupted training continues."""
     import torch
 
     replace_atomically(folder / TRAINING_STATE, lambda file: torch.save(state, file))
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:
-    """Read the state of an unfinished training to the CPU; None where there is none. Raises UserError for a damaged
-    file."""
+    """Return the state of an unfinished training on the CPU, or None. Raises UserError for a damaged file."""
     import torch
 
     file = folder / TRAINING_STATE

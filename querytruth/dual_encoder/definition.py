@@ -92,8 +92,8 @@ class OptimizationOptions(StrictModel, allow_inf_nan=False):
 
 
 class AugmentationOptions(StrictModel, allow_inf_nan=False):
-    """Random changes of the training images (0: none). `respect_captions`: no mirroring where a caption says left or
-    right, no change of hue and no greyscale where it names a colour."""
+    """Random changes of the training images (0: none). `respect_captions`: no mirroring if a caption says left or
+    right, no change of hue and no greyscale if it names a colour."""
 
     crop: float = Field(0.6, gt=0, le=1)
     flip: float = Field(0.7, ge=0, le=1)
@@ -111,9 +111,9 @@ class AugmentationOptions(StrictModel, allow_inf_nan=False):
 
 
 class TrainingDefinition(SetDefinition):
-    """A dual encoder trained on a set. `set`: name, name/v3 or folder; `languages`: of the queries, null: all; `size`:
-    side of the input images in pixels; `max_length`: tokens of a text; `device`: null: a GPU if there is one; `out`:
-    the folder of all models."""
+    """A dual encoder trained on a set. `set`: name, name/v3 or folder; `languages`: languages of the queries, null:
+    all; `size`: side of the input images in pixels; `max_length`: tokens of a text; `device`: null uses a GPU if there
+    is one; `out`: the folder of all models."""
 
     kind: Literal["training"] = "training"
     set: SetPathOrName

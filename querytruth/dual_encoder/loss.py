@@ -21,8 +21,8 @@ _MIN_RATE_FACTOR = 0.05
 
 @dataclass(frozen=True, slots=True)
 class LossRules:
-    """The report's numbers. `hard`: the share of a row's negatives that are hard; `hardest`: how many of those keep
-    the wider margin; `hard_negatives` false: InfoNCE alone. Margins are of cosines."""
+    """The values of the report. `hard`: the share of a row's negatives that are hard; `hardest`: how many of those keep
+    the wider margin; `hard_negatives` false: InfoNCE only. Margins are cosines."""
 
     temperature: float = 0.07
     smoothing: float = 0.1
@@ -38,7 +38,7 @@ REFERENCE_LOSS_RULES = LossRules()
 
 
 def hard_negative_weight(epoch: int) -> float:
-    """What hard negatives weigh in an epoch, counted from 1: 0.5, and 0.01 more each epoch, up to 0.7."""
+    """Return the weight of hard negatives in an epoch, counted from 1: 0.5, plus 0.01 per epoch, up to 0.7."""
     return min(_LAST_WEIGHT, _FIRST_WEIGHT + _STEP * (epoch - 1))
 
 
@@ -77,9 +77,9 @@ def info_nce(logits: Tensor, negative: Tensor, smoothing: float) -> Tensor:
 
 
 def margin_losses(cosines: Tensor, negative: Tensor, rules: LossRules) -> tuple[Tensor, Tensor]:
-    """How far the mean of each row's hard negatives, and of its hardest ones, is closer than a margin below the row's
-    own; the means over all rows. A row's hard negatives are a tenth of its negatives, one at least; a row without a
-    negative counts as 0."""
+    """Return by how much the mean of each row's hard negatives, and of its hardest ones, violates a margin below the
+    row's own cosine, as means over all rows. A row's hard negatives are a tenth of its negatives, at least one; a row
+    without negatives counts as 0."""
     counts = negative.sum(dim=1)
     hard = torch.clamp((counts * rules.hard).long(), min=1).minimum(counts)
     ordered = cosines.masked_fill(~negative, float("-inf")).sort(dim=1, descending=True).values
@@ -111,8 +111,8 @@ class TrainingBatch:
 
 @dataclass(frozen=True, slots=True)
 class StepRules:
-    """`size`: the side of images as the model sees them; `augmentation` None: images as they are; `clip`: the
-    longest gradient."""
+    """`size`: the side of the model's input images; `augmentation` None: unchanged images; `clip`: the largest gradient
+    norm."""
 
     size: int
     loss: LossRules
@@ -158,7 +158,7 @@ def train_step(
 
 
 def learning_rate_factor(step: int, warm_up: int, total: int) -> float:
-    """What part of the highest learning rate step `step` (from 0) of `total` has: a straight rise over the first
+    """Return the factor of the highest learning rate at step `step` (from 0) of `total`: a linear rise over the first
     `warm_up` steps, then a cosine that ends at 5%.
 
     The report's own formula, max(0.05, (1 + cos) / 2), is lower after the rise and flat over the last seventh; its

@@ -22,8 +22,9 @@ _MEAN_SHARE, _MAX_SHARE = 0.6, 0.4
 
 
 class ImageEncoder(nn.Module):
-    """A model of transformers that takes `pixel_values`: of maps (ResNet) the mean over all places, of tokens the first
-    one where it stands for all (ViT), else their mean (Swin). Raises ValueError where the width is unknown."""
+    """A model of transformers that takes `pixel_values`. Its feature is the mean over all places of maps (ResNet), the
+    first token if it represents all (ViT), else the mean of the tokens (Swin). Raises ValueError if the width is
+    unknown."""
 
     def __init__(self, backbone: nn.Module) -> None:
         super().__init__()
@@ -49,7 +50,7 @@ class ImageEncoder(nn.Module):
         return _stacked(self.backbone)
 
     def batch_norms(self) -> list[tuple[str, nn.Module]]:
-        """Those of the tower with their names; a ViT has none."""
+        """Return the batch norms of the tower with their names; a ViT has none."""
         return [(name, part) for name, part in self.named_modules() if isinstance(part, _BATCH_NORMS)]
 
 
@@ -84,7 +85,7 @@ class RecurrentTextEncoder(nn.Module):
         self.width = 2 * hidden
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(texts, length, width); every text has a token, and its padding lies at its end."""
+        """Return (texts, length, width); every text has a token, and its padding is at its end."""
         lengths = mask.sum(dim=1).cpu()
         packed = pack_padded_sequence(self.embedding(ids), lengths, batch_first=True, enforce_sorted=False)
         return pad_packed_sequence(self.network(packed)[0], batch_first=True, total_length=ids.shape[1])[0]
@@ -205,9 +206,9 @@ def _max(hidden: Tensor, mask: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class UnfreezingStage:
-    """From `epoch` on these shares of each tower's layers are frozen, from the bottom. Of an image tower the stem
-    counts as a layer (of a ResNet's five); of a text tower the blocks count, and `freezes_embeddings` says whether what
-    lies below them is frozen. `rate_factor`: what the learning rate is multiplied by."""
+    """From `epoch` on, these shares of each tower's layers are frozen, from the bottom. In an image tower the stem
+    counts as a layer (one of a ResNet's five); in a text tower the blocks count, and `freezes_embeddings` tells whether
+    the layers below them are frozen. `rate_factor` multiplies the learning rate."""
 
     epoch: int
     frozen_image_share: float
@@ -222,8 +223,8 @@ _SHARES = ((4 / 5, 8 / 12, True, 1.0), (3 / 5, 6 / 12, True, 1.0), (1 / 5, 2 / 1
 
 
 def find_unfreezing_stage(epoch: int, starts: Sequence[int]) -> UnfreezingStage:
-    """The stage of an epoch (from 1), where the four stages begin with these epochs; none: all trains from the first
-    epoch on."""
+    """Return the stage of an epoch (from 1); the four stages begin with these epochs. Without any, all layers train
+    from the first epoch on."""
     if not starts:
         return FULLY_TRAINABLE
     number = sum(start <= epoch for start in starts) - 1

@@ -106,8 +106,8 @@ def scores_with_intervals(scores: dict[str, MetricScores], queries: pd.DataFrame
 
 
 def _score_per_image(scores: dict[str, MetricScores], metric: str, queries: pd.DataFrame) -> pd.Series:
-    """Return per image a number whose mean is that of both directions: its own score and those of its texts, weighted
-    so that each image and each text counts the same. A text that was written for none of the images stands alone."""
+    """Return a number per image whose mean is the mean of both directions: its own score and those of its texts,
+    weighted so that each image and each text counts the same. A text without an image among these counts alone."""
     texts, image_scores = (scores[direction].per_query[metric] for direction in (TEXT_TO_IMAGE, IMAGE_TO_TEXT))
     image_of_text = queries.set_index("query_id")["source_image_id"].reindex(texts.index).astype("object")
     image_of_text = image_of_text.where(image_of_text.isin(image_scores.index), texts.index.to_series())

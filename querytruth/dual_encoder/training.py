@@ -71,7 +71,7 @@ def create_initial_model(definition: TrainingDefinition, texts: list[str]) -> In
 
 @contextmanager
 def _one_line(definition: TrainingDefinition) -> Iterator[None]:
-    """Raise UserError for a model of transformers that is no tower for images."""
+    """Raise UserError for a model of transformers that cannot be an image tower."""
     name = definition.images.name or definition.images.architecture
     try:
         yield
@@ -155,7 +155,7 @@ class TrainingProgress:
     best: int = 0
 
     def selection_score(self, epoch: int) -> float:
-        """Return the score by which an epoch is selected; minus infinity for none."""
+        """Return the score that selects an epoch; -1 for epoch 0."""
         return float(self.history[epoch - 1]["validation"]["mean"][SELECTION_METRIC]) if epoch else -1.0
 
 

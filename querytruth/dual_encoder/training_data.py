@@ -35,8 +35,8 @@ _STAGE = "read set"
 
 
 def build_vocabulary(texts: Iterable[str]) -> list[str]:
-    """What a BERT tokenizer reads these texts by: every character, whole or as a piece of a word, and each word that
-    occurs twice; the most frequent first, 30,000 at most."""
+    """Return the vocabulary of a BERT tokenizer for these texts: every character, whole or as a piece of a word, and
+    each word that occurs twice; the most frequent first, at most 30,000."""
     word_counts = Counter(word for text in texts for word in _WORD.findall(_plain(text)))
     letters = sorted({letter for word in word_counts for letter in word})
     whole = sorted((-count, word) for word, count in word_counts.items() if count > 1 and len(word) > 1)
@@ -76,8 +76,8 @@ def split_images(images: pd.DataFrame, validation: float, test: float, seed: int
 
 
 def read_parts(images: pd.DataFrame, lists: Mapping[Any, Path]) -> pd.Series:
-    """Return the part of each image, by image_id, from lists of names; none where no list has it. Raises UserError for
-    an image in two lists, and for a list none of whose images is in the set."""
+    """Return the part of each listed image, by image_id, from lists of names. Raises UserError for an image in two
+    lists, and for a list without any image of the set."""
     part_of: dict[str, str] = {}
     for part, path in lists.items():
         for name in (_base_name(line) for _, line in iterate_lines(path) if line.strip()):
@@ -125,8 +125,8 @@ def select_relevant_pairs(
 
 
 def shuffle_batches(pairs: int, batch: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-    """The batches of an epoch, by place among the pairs, shuffled anew in each; what does not fill the last one waits
-    for another epoch. Fewer pairs than a batch are one batch."""
+    """Return the batches of an epoch, as indexes of pairs, shuffled anew in each epoch; pairs that do not fill the last
+    batch wait for another epoch. Fewer pairs than a batch are one batch."""
     order = np.random.default_rng(stable_hash(str(seed), "order", str(epoch))).permutation(pairs)
     size = min(batch, pairs)
     return [order[start : start + size] for start in range(0, pairs - size + 1, size)]
@@ -212,7 +212,8 @@ def _reject_queries(queries: pd.DataFrame, reason: str) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class PixelTable:
-    """Images at the model's input size: a row (side, side, 3) per id, memory-mapped; `is_known` where there is one."""
+    """Images at the model's input size: a memory-mapped row (side, side, 3) per id; `is_known` marks the rows that
+    exist."""
 
     ids: list[str]
     rows: NDArray[np.uint8]
@@ -271,7 +272,7 @@ class TrainingPairs:
     keep_colours: NDArray[np.bool_]
 
     def relevance_matrix(self, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return (texts, images) of the chosen pairs: which text is relevant for which image."""
+        """Return a matrix (texts, images) of the chosen pairs: which text is relevant to which image."""
         keys = self.query[chosen][:, None] * self.images + self.image[chosen][None, :]
         places = np.minimum(np.searchsorted(self.relevant_keys, keys), len(self.relevant_keys) - 1)
         is_relevant: NDArray[np.bool_] = self.relevant_keys[places] == keys

@@ -51,7 +51,8 @@ def restore_tables(
 def build_caption_set(
     caption_lines: Sequence[CaptionLine], images: pd.DataFrame, files: Sequence[Path], language: str | None, title: str
 ) -> importers.ImportedTables:
-    """Return a set in which each text has one relevant image; without `language`, that of each text is detected."""
+    """Return a set in which each text has one relevant image; without `language`, the language of each text is
+    detected."""
     return importers.ImportedTables(
         queries=importers.build_query_table(((query, text) for query, text, _ in caption_lines), "caption", language),
         images=images,
@@ -82,7 +83,7 @@ def build_caption_split(
 def build_named_images(
     caption_lines: Iterable[CaptionLine], listed: Iterable[str] = (), suffix: str = ""
 ) -> pd.DataFrame:
-    """Return the listed images, or, where there is no list, those of the texts, once each."""
+    """Return the listed images or, without a list, those of the texts, each once."""
     names = list(listed) or dict.fromkeys(image for _, _, image in caption_lines)
     return importers.build_image_table((name, name + suffix, None) for name in names)
 
@@ -166,8 +167,8 @@ def read_split(
     title: str,
     style: str,
 ) -> importers.ImportedTables:
-    """Read a split of queries, which their publisher judged, or of captions (`style`). Where there is no
-    `images_file`, the images are those that the texts name."""
+    """Read a split of queries judged by their publisher, or of captions (`style`). Without `images_file`, the images
+    are those that the texts name."""
     lines = read_texts(texts_path)
     rejections: Sequence[importers.ImportRejection] = ()
     if images_file.is_file():

@@ -1,7 +1,7 @@
 """The tables of a set from the files of another publisher: every entry is accepted, or listed in the ledger.
 
-Ids are replaced by ours, and stored as source_id, unless they are ours already. Images of the same bytes are one
-image, and the judgments of each count for it.
+Ids are replaced by ours and stored as source_id, unless they are ours already. Images with the same bytes become one
+image with the judgments of all.
 """
 
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ SourceRejections = Sequence[tuple[str, str, str, str]]
 
 @dataclass(frozen=True, slots=True)
 class ImportedSource:
-    """The entries of the files, with their own ids. `queries`: query, text, language, style, level, … `images`: image,
-    file_name, … `qrels`: query, image, relevance, judged_by, evidence. `rejections`: kind, item, reason and detail of
-    entries that could not be read. `keeps_ids`: the ids are ours already, and the tables stay as they are."""
+    """The entries of the files, with their original ids. `queries`: query, text, language, style, level, … `images`:
+    image, file_name, … `qrels`: query, image, relevance, judged_by, evidence. `rejections`: kind, item, reason and
+    detail of entries that could not be read. `keeps_ids`: the ids are ours already, and the tables stay as they are."""
 
     queries: pd.DataFrame
     images: pd.DataFrame
@@ -131,7 +131,7 @@ def _with_decoded_sizes(frame: pd.DataFrame, read: pd.DataFrame, keeps_ids: bool
 
 
 def _numbers(sizes: pd.Series) -> pd.Series:
-    """Return sizes in pixels, as floats where some are missing; what is no possible size is missing."""
+    """Return sizes in pixels, as floats if some are missing; an impossible size counts as missing."""
     numbers = pd.to_numeric(sizes, errors="coerce")
     return numbers.where(numbers.between(0, _LARGEST_SIDE))
 

@@ -37,7 +37,7 @@ def write_shards(folder: Path, split: str, schema: pa.Schema, batches: RecordBat
 
 
 def write_table(folder: Path, split: str, table: pa.Table) -> None:
-    """Write a table in shards, without dictionary encoding, which some readers do not support."""
+    """Write a table in shards without dictionary encoding, since some readers do not support it."""
     schema = schema_without_dictionaries(table.schema)
     batches = (batch.cast(schema) for batch in table.to_batches(max_chunksize=ROW_GROUP_ROWS))
     write_shards(folder, split, schema, batches)

@@ -1,4 +1,4 @@
-"""What an export says of its set (querytruth.json, README.md), needs of it, and leaves out."""
+"""The description of an export (querytruth.json, README.md), what it needs of its set, and what it leaves out."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _LARGEST_README = 64 << 20  # bytes
 
 @dataclass(frozen=True, slots=True)
 class FormatLimits:
-    """What a format needs and leaves out. Losses in `changes_figures` change metrics: they are an error unless
+    """What a format needs and leaves out. Losses in `changes_figures` change metrics and are an error unless
     allowed."""
 
     needs_queries: bool = True
@@ -132,7 +132,7 @@ def lost_columns(name: str, kept: Collection[str]) -> Callable[[Tables], str]:
 
 
 def absent_queries(tables: Tables) -> str:
-    """Describe the own queries without an answer, which are known by their column `stratum`."""
+    """Describe our queries without an answer, marked by their column `stratum`."""
     number = len(list_absent(tables.queries, tables.qrels, len(tables.images)))
     return f"the fact that {number:,} queries have no answer in the gallery (they look unjudged)" if number else ""
 
@@ -195,14 +195,14 @@ def write_description(stored: StoredSet, out: Path) -> None:
 
 
 def read_description(folder: Path) -> SetDescription | None:
-    """Return the description in an export's folder, None where there is none. Raises UserError for a wrong one."""
+    """Return the description in an export's folder, or None. Raises UserError for an invalid one."""
     path = folder / DESCRIPTION_FILE
     return read_json_file(path, SetDescription) if path.is_file() else None
 
 
 def write_readme(stored: StoredSet, out: Path, configs: list[dict[str, Any]], how_to_load: str) -> None:
-    """Write the set's card, with a front matter that names the files of every config. The card is made again: that of
-    a received set may say anything."""
+    """Write the set's card, with a front matter that names the files of every config. The card is generated anew: the
+    card of a received set may contain anything."""
     manifest = stored.manifest
     front = {
         "pretty_name": manifest["title"],

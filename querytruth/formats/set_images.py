@@ -47,7 +47,7 @@ class ImageStore:
 
     @property
     def named_folder(self) -> Path:
-        """Return the folder in which `link` gives images their paths in a set."""
+        """Return the folder where `link` creates the images under their paths in a set."""
         return self.folder.with_name(f"{self.folder.name}-named")
 
     def link(self, images: Iterable[tuple[str, str]]) -> list[str]:

@@ -1,12 +1,14 @@
-"""The sample album: 240 drawn scenes, near-duplicates and faulty files, with everything that is true of them.
+"""The sample album: 240 drawn scenes, near-duplicates and faulty files, with all facts about them.
 
-In come the files of data/ (data/README.md says how they were made), each checked against data/sha256.txt. Out go the
-images with their facts, the tables and annotations that the demo builds its sets of, and scores of such sets against
-the album's truth. In reading order: album.py reads the data; set_evaluation.py asks of a recall set whether its
-queries have just the images that their captions fit, and of a generated set whether its judged images show what their
-queries name. The demo: album_files.py writes the album and answers in place of a model, demo_search.py runs two search
-services on the album, scripted_person.py judges a search log and certifies a set whose truth is known.
-stand_in_servers.py: a caption endpoint and a search for the walk of docs/first-hour.md.
+In: the files of data/ (data/README.md describes how they were made), each checked against data/sha256.txt. Out: the
+images with their facts, the tables and annotations for the sets of the demo, and scores of such sets against the facts
+of the album.
+
+In reading order: album.py reads the data; set_evaluation.py checks whether the queries of a recall set have exactly the
+images that their captions fit, and whether the judged images of a generated set show what their queries name. The demo:
+album_files.py writes the album and answers instead of a model, demo_search.py runs two search services on the album,
+scripted_person.py judges a search log and certifies a set whose facts are known. stand_in_servers.py: a caption
+endpoint and a search for the tutorial of docs/first-hour.md.
 """
 
 from querytruth.sample_album.album import (

@@ -18,8 +18,8 @@ Facts = tuple[tuple[str, str, int], ...]  # label as Objects365 writes it, colou
 
 @dataclass(frozen=True, slots=True)
 class CaptionRequirement:
-    """What a caption says of one label: None for the count means at least one, a number means exactly that
-    many (of the colour, where one is said)."""
+    """The statement of a caption about one label: a count of None means at least one, a number means exactly that many
+    (of the colour, if one is given)."""
 
     label: str
     colour: str | None
@@ -28,7 +28,7 @@ class CaptionRequirement:
 
 @dataclass(frozen=True, slots=True)
 class CaptionClaims:
-    """All that a caption says; None where it is silent about the place or the light."""
+    """All statements of a caption; None if it does not mention the place or the light."""
 
     place: str | None
     light: str | None
@@ -37,8 +37,9 @@ class CaptionClaims:
 
 @dataclass(frozen=True, slots=True)
 class AlbumImage:
-    """One file of the album; a faulty one (`defect`) has neither facts nor claims. `claims`: what its captions say, in
-    both languages; `taken_at`: ISO 8601, local time, and with the position only where the file's EXIF says so."""
+    """One file of the album; a faulty one (`defect`) has neither facts nor claims. `claims`: the statements of its
+    captions, in both languages; `taken_at`: ISO 8601, local time. Time and position are given only if the file's EXIF
+    has them."""
 
     file_name: str
     data: bytes
@@ -112,7 +113,7 @@ def _read_data(name: str) -> bytes:
 
 @cache
 def _read_digests() -> dict[str, str]:
-    """By file name, as `sha256sum` writes and checks them."""
+    """Return the digests by file name, in the format of `sha256sum`."""
     lines = (DATA_FOLDER / "sha256.txt").read_text("utf-8").splitlines()
     return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
 

@@ -1,4 +1,4 @@
-"""Two search services of the sample album on loopback, one of which lacks a part of the images: evaluated as live
+"""Two search services of the sample album on loopback; one lacks a part of the images. They are evaluated as live
 systems, gated against each other, and put on the leaderboard.
 """
 

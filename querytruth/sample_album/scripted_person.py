@@ -1,7 +1,7 @@
-"""A scripted person judges sets of the sample album: one who knows the scenes, and makes no error.
+"""A scripted person who judges sets of the sample album, knows the scenes, and makes no error.
 
-Of a search log, they judge what a search might show. A generated set is certified: a scripted judge of known error says
-where to look, and they answer card by card, so that what is certified can be compared with the truth.
+For a search log, they judge what a search might show. For a generated set, a scripted judge with a known error rate
+selects the pairs and the person answers card by card, so that the certificate can be compared with the facts.
 """
 
 import shutil
@@ -39,8 +39,8 @@ Pairs = set[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class SampleCertificate:
-    """What was certified, and the page of the audit. `recall`, `wrong_share`: of the next version, by the album's
-    scenes; `is_held`: whether the certificate is true of these."""
+    """The certificate and the page of the audit. `recall`, `wrong_share`: values of the next version, by the album's
+    scenes; `is_held`: whether the certificate is true for them."""
 
     stated: Certificate
     page: Path

@@ -1,7 +1,7 @@
-"""How true the sets are that were made of the album: its data say what each caption fits and each scene shows.
+"""The accuracy of sets built from the album: its data state what each caption fits and each scene shows.
 
-Of a set of captions: which of them fit several images. Of other queries: the scenes that show the thing which a query
-names, perhaps with its colour.
+For a set of captions: which of them fit several images. For other queries: the scenes that show the thing of the query,
+perhaps with its colour.
 """
 
 import re
@@ -15,10 +15,9 @@ from querytruth.sets.benchmark_set import Tables
 
 @dataclass(frozen=True, slots=True)
 class CaptionEvaluation:
-    """`ambiguous`: captions of the gallery's images, in all languages of the set, that fit another image, too. Of
-    the set's queries: `reported` as ambiguous (by several relevant images, or a suspicion), `truly_ambiguous`: those
-    that are, `correctly_reported`: both; `exactly_judged`: those whose relevant images are just the ones that the
-    caption fits."""
+    """`ambiguous`: captions of the gallery's images, in all languages of the set, that also fit another image. Queries
+    of the set: `reported` as ambiguous (by several relevant images, or a candidate judgment), `truly_ambiguous`,
+    `correctly_reported` (both), and `exactly_judged` (the relevant images are exactly those that the caption fits)."""
 
     ambiguous: int
     queries: int
@@ -29,18 +28,18 @@ class CaptionEvaluation:
 
     @property
     def precision(self) -> float:
-        """Of the reported ones, the share that is right."""
+        """Return the share of the reported queries that is correct."""
         return self.correctly_reported / self.reported if self.reported else 1.0
 
     @property
     def recall(self) -> float:
-        """Of the true ones, the share that is reported."""
+        """Return the share of the truly ambiguous queries that is reported."""
         return self.correctly_reported / self.truly_ambiguous if self.truly_ambiguous else 1.0
 
 
 def evaluate_captions(tables: Tables, fitting: Iterable[tuple[str, str]]) -> CaptionEvaluation:
-    """`fitting` are pairs of file names: an image, and another that its caption fits, too. One that is the same
-    image as the caption's own, or is not in the gallery, does not count."""
+    """`fitting`: pairs of file names, an image and another image that its caption also fits. An image that is the same
+    as the caption's own, or is not in the gallery, does not count."""
     gallery, queries = tables.images, tables.queries
     name = dict(zip(gallery["image_id"], gallery["file_name"], strict=True))
     truth = _fitting_by_image(tables, fitting)
@@ -75,9 +74,9 @@ def _fitting_by_image(tables: Tables, fitting: Iterable[tuple[str, str]]) -> dic
 
 @dataclass(frozen=True, slots=True)
 class QueryEvaluation:
-    """Of the set's relevant images, `judged`, those that show what their query asks for, `truly_relevant`;
-    `unjudged_relevant`: images of the set that show it, too, and are not judged; `unparsed_queries`: queries in other
-    words than the album's."""
+    """`judged`: relevant images of the set; `truly_relevant`: those that show what their query asks for;
+    `unjudged_relevant`: other images of the set that show it and are not judged; `unparsed_queries`: queries with words
+    that the album does not use."""
 
     judged: int
     truly_relevant: int
@@ -86,7 +85,7 @@ class QueryEvaluation:
 
 
 def parse_requirement(query: str) -> CaptionRequirement | None:
-    """What a Chinese query asks for; None where it is in other words than the album's."""
+    """Return what a Chinese query asks for; None if it uses other words than the album."""
     labels, colours, pattern = _words_of_queries()
     words = pattern.fullmatch(query)
     if words is None:
@@ -126,8 +125,8 @@ def evaluate_queries(tables: Tables, album: Iterable[AlbumImage]) -> QueryEvalua
 
 
 def find_fitting_images(tables: Tables, album: Iterable[AlbumImage]) -> dict[str, set[str] | None]:
-    """Return by query the ids of the set's images that show what it asks for; None for a query in other words than the
-    album's."""
+    """Return, by query, the ids of the set's images that show what it asks for; None for a query with other words than
+    the album's."""
     scenes = {album_image.file_name: album_image for album_image in album if album_image.defect is None}
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
     found: dict[str, set[str] | None] = {}

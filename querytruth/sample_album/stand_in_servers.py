@@ -1,10 +1,10 @@
-"""Two servers on this machine that stand in for your own: a caption endpoint and an image search.
+"""A mock caption endpoint and a mock image search on this machine.
 
 querytruth demo-servers FOLDER [--captions 8001] [--search 8002]
 
-`/v1/chat/completions` answers as OpenAI does: the words of its caption are drawn by the colours of the image, and
-say nothing of what it shows. `/search?q=…&size=…` draws the same words for each image in FOLDER and counts those of
-the query. The walk can so be tried without a model; its figures are of no search that anyone should use.
+`/v1/chat/completions` answers in OpenAI's format: the colours of the image select the words of the caption, which do
+not describe it. `/search?q=…&size=…` selects the same words for each image in FOLDER and counts those of the query.
+This allows trying the tutorial without a model; the scores mean nothing.
 """
 
 import base64

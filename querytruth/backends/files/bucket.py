@@ -1,7 +1,7 @@
-"""A bucket of any service that obstore knows (S3, Google Cloud, Azure), a folder, or the memory of this process: the
-only code that connects to one.
+"""A bucket of any service that obstore supports (S3, Google Cloud, Azure), a folder, or memory of this process. Only
+this module connects to buckets.
 
-The endpoint, the region and the credentials are those of the environment; for S3 also those of Amazon's own files
+The endpoint, the region and the credentials come from the environment; for S3 also from Amazon's own files
 (~/.aws, AWS_PROFILE). Every request has limits: seconds to connect and to wait, attempts, bytes.
 """
 
@@ -76,8 +76,8 @@ class BucketObjects:
     """Objects below a folder of a bucket, by their names there. Threads and machines may use them at a time."""
 
     def __init__(self, folder: BucketFolder) -> None:
-        """Connect to nothing yet; what comes next raises UserError where the environment says nothing usable, the run
-        is offline, or the service fails."""
+        """Do not connect yet; later calls raise UserError if the environment has no usable settings, the run is
+        offline, or the service fails."""
         self.folder = folder
 
     @cached_property
@@ -100,8 +100,8 @@ class BucketObjects:
         return f"{self.folder}/{name}" if name else str(self.folder)
 
     def list_objects(self, prefix: str = "") -> dict[str, tuple[int, float]]:
-        """Return by name the bytes of each object whose name begins with the prefix, which is "" or ends with a slash,
-        and when it was stored, in seconds since 1970 by the service's clock."""
+        """Return, by name, the bytes of each object below the prefix ("" or ending with a slash) and the time it was
+        stored, in seconds since 1970 by the service's clock."""
         above, start = self._key(prefix), len(self._key(""))
 
         def list_all() -> dict[str, tuple[int, float]]:
@@ -111,7 +111,7 @@ class BucketObjects:
         return self._try(prefix, list_all)
 
     def list_below(self, prefix: str) -> list[str]:
-        """Return the names that begin with the prefix, which ends with a slash, sorted."""
+        """Return the sorted names below the prefix, which must end with a slash."""
         return sorted(self.list_objects(prefix))
 
     def list_level(self) -> list[str]:
@@ -129,7 +129,7 @@ class BucketObjects:
         return {name: one for name, one in zip(names, found, strict=True) if one is not None}
 
     def read_one(self, name: str, max_bytes: int) -> Stored | None:
-        """Return an object, None where there is none. Raises ObjectTooLargeError for more than `max_bytes`."""
+        """Return an object, or None if it does not exist. Raises ObjectTooLargeError for more than `max_bytes`."""
         pieces: list[bytes] = []
         tag = self.stream(name, pieces.append, max_bytes, pieces.clear)
         return None if tag is None else Stored(b"".join(pieces), tag)
@@ -142,10 +142,9 @@ class BucketObjects:
         restart: Callable[[], object],
         start: int | None = None,
     ) -> str | None:
-        """Write an object's bytes piece by piece, and returns the tag of its content; None where there is none.
-        `restart` is called before the first piece of each attempt: a connection may end in the middle. With `start`,
-        the `max_bytes` from that byte on are all that is asked for. Raises ObjectTooLargeError for more than
-        `max_bytes`."""
+        """Write an object's bytes piece by piece and return the tag of its content, or None if it does not exist.
+        `restart` is called before the first piece of each attempt, since a connection may break. With `start`, only the
+        `max_bytes` from that byte on are requested. Raises ObjectTooLargeError for more than `max_bytes`."""
 
         def read_all() -> str | None:
             restart()
@@ -228,8 +227,8 @@ class BucketObjects:
         return self._put_each(objects, "create")
 
     def put_changed(self, name: str, data: bytes, tag: str) -> bool:
-        """Replace an object whose tag is still this one, in one step; False where it is another, which may be that of
-        an attempt whose answer was lost, and where there is none."""
+        """Replace an object atomically if its tag is unchanged. Return False if the tag differs (perhaps after an
+        attempt whose answer was lost) or the object does not exist."""
         return bool(self._put_each({name: data}, {"e_tag": tag}))
 
     def _put_each(self, objects: Mapping[str, bytes], mode: Any) -> set[str]:
@@ -264,8 +263,8 @@ class BucketObjects:
         return f"{self.folder.prefix}/{name}".lstrip("/")
 
     def _try(self, name: str, work: Callable[[], R]) -> R:
-        """Do the work, again where the service fails: also a conditional write, of which the caller looks at what is
-        stored. Raises UserError."""
+        """Do the work and retry if the service fails. A conditional write is retried too: its caller checks the stored
+        object. Raises UserError."""
         with self._translated(self.url_of(name)):
             for attempt in range(1, _ATTEMPTS):
                 try:
@@ -320,7 +319,7 @@ def client_settings(scheme: str, attempts: int = _ATTEMPTS) -> dict[str, Any]:
 
 
 def _read_profile() -> dict[str, str]:
-    """Return what Amazon's files say where the environment has no keys. Raises UserError where nothing has any."""
+    """Return the settings of Amazon's files if the environment has no keys. Raises UserError if neither has keys."""
     given = os.environ
     config: dict[str, str] = {}
     if given.get("AWS_ACCESS_KEY_ID") or any(given.get(name) for name in _OTHER_SOURCES):
@@ -345,7 +344,7 @@ def _read_profile() -> dict[str, str]:
 
 
 def _names_bucket(error: BaseException) -> bool:
-    """Return whether the service says that the bucket itself is not there."""
+    """Return whether the service reports that the bucket itself does not exist."""
     return any(code in str(error) for code in ("NoSuchBucket", "ContainerNotFound", "bucket does not exist"))
 
 
@@ -354,14 +353,14 @@ def _is_refused(error: BaseException) -> bool:
 
 
 def _describe(error: Exception) -> str:
-    """Return what a service said, in one line without secrets; obstore's text ends in lines for its developers."""
+    """Return the error text of a service in one line without secrets; obstore appends lines for its developers."""
     text = re.sub(r"\?\S+", "", first_line(error))
     return Redaction([os.environ.get(name, "") for name in _SECRETS])(text)[:300]
 
 
 def map_at_once(work: Callable[[T], R], items: Sequence[T], at_once: int = _AT_ONCE) -> Iterator[R]:
-    """Yield the results of transfers, several of which are under way at once, in the order of the items. Raises the
-    first error, and begins no other then."""
+    """Yield the results of concurrent transfers in the order of the items. Raise the first error and start no further
+    transfer."""
     with ThreadPoolExecutor(max(1, min(at_once, len(items))), thread_name_prefix="objects") as pool:
         try:
             yield from pool.map(work, items)

@@ -1,14 +1,14 @@
-"""Addresses of sets in object storage, and the names of what a version consists of.
+"""Addresses of sets in object storage, and the names of the objects of a version.
 
-    s3://bucket/prefix/<name>/v<N>/manifest.json           written last, on the condition that none is there
+    s3://bucket/prefix/<name>/v<N>/manifest.json           written last, only if it does not exist
     s3://bucket/prefix/<name>/v<N>/logs-<digest>/<log>     the decision logs as they were when it was published
     s3://bucket/prefix/<name>/objects/<2 hex>/<sha256>     every file of every version, by its bytes
 
-A file's name is the digest of its bytes: two publishers never write different bytes to one name, what a killed one left
-is used by the next, and an image of several versions is stored once.
+A file's name is the digest of its bytes: two publishers never write different bytes to one name, the next publisher
+reuses what a killed one left, and an image of several versions is stored once.
 
-Where this machine keeps what it read from object storage. It may be deleted at any time: nothing is written there
-that is not in a bucket, too.
+The cache holds what this machine read from object storage. It may be deleted at any time: all of its content is also in
+a bucket.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class BucketFolder:
 
     @property
     def is_remote(self) -> bool:
-        """Return whether it lies on another machine."""
+        """Return whether it is on another machine."""
         return self.scheme not in ("file", "memory")
 
     def below(self, name: str) -> BucketFolder:

@@ -1,6 +1,6 @@
-"""What the columns of a file are as a whole, found before a row is judged: how numbers are written, the scale of
-scores, the share of bad rows. A file that contradicts itself is refused, with three of its rows and the option that
-settles it (`tables` of a definition).
+"""Properties of whole columns, found before any row is read: the number format, the scale of scores, the share of bad
+rows. A file that contradicts itself is refused with three of its rows and the option that resolves it (`tables` of a
+definition).
 """
 
 import math
@@ -31,9 +31,9 @@ _MARKS = str.maketrans({"−": "-", "’": "'", "ʼ": "'", "٬": "'", "٫": "."}
 
 
 class ReadingOptions(BaseModel):
-    """How tables of others are read, null: as the file itself shows. `encoding`: such as gb18030; `sheet`: the tab of a
-    workbook; `numbers`: how they are written; `scores`: the score that means sure (1, 100), or logits; `boxes`: what
-    their four numbers are; `bad_rows`: the share of a file's rows that may be left out for one reason."""
+    """How foreign tables are read; null: detected from the file. `encoding`: such as gb18030; `sheet`: the sheet of a
+    workbook; `numbers`: the number format; `scores`: the score that means certain (1, 100), or logits; `boxes`: the
+    meaning of their four numbers; `bad_rows`: the share of a file's rows that may be left out for one reason."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -84,13 +84,13 @@ def _fold_number(text: str) -> str:
 
 
 class NumberForm(NamedTuple):
-    """How the numbers of a column are written: the decimal mark, and whether all of them are whole."""
+    """The number format of a column: its decimal mark, and whether all numbers are whole."""
 
     decimal: str
     is_whole: bool
 
     def read(self, value: Any) -> float | None:
-        """Return the number; per cent as it stands. None for what is none in this form."""
+        """Return the number (a percentage without its sign), or None if the text is not a number in this format."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             return None
         parts = _NUMBER.fullmatch(_fold_number(value)) if isinstance(value, str) else None
@@ -106,8 +106,8 @@ class NumberForm(NamedTuple):
 def find_number_form(
     stage: str, item: object, cells: Iterable[Any], delimiter: str = "", *, is_whole: bool = False
 ) -> NumberForm:
-    """Return the form of all cells. 1.204 may be a thousand or one: other cells decide, then whether all are whole,
-    then the delimiter (a semicolon stands beside decimal commas). Raises UserError where both forms are there."""
+    """Return the number format of all cells. 1.204 can mean 1.204 or 1204: other cells decide, then whether all are
+    whole, then the delimiter (a semicolon implies decimal commas). Raises UserError if the cells use both formats."""
     given = find_table_options().numbers
     if given is not None:
         return NumberForm(given[-2], is_whole)
@@ -133,8 +133,8 @@ def find_number_form(
 
 
 def read_scores(stage: str, item: object, cells: "Sequence[Any] | FloatArray") -> "tuple[FloatArray, str]":
-    """Return the scores of all cells from 0 to 1, NaN for what is none, and their scale: up to 1, or per cent; or what
-    the options say. Raises UserError for scores of which too many fit neither."""
+    """Return the scores of all cells from 0 to 1 (NaN: not a score) and their scale: up to 1, per cent, or the scale of
+    the options. Raises UserError if too many scores fit no scale."""
     import numpy as np  # of no use to most readers, and slow to load
 
     raw, is_percent, given = np.asarray(cells), np.zeros(1, dtype=bool), find_table_options().scores

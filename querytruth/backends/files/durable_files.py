@@ -1,13 +1,12 @@
 """Durable writes: files that are replaced atomically, logs and journals of lines, folders that a run leaves clean.
 
-Every line of a log is on disk before the call returns. Lines that were appended together are separated by a carriage
-return, and the last one ends with a line feed, written when everything before it is on disk. Whatever follows the last
-line feed is an unfinished write, after a power failure, too: readers skip it, and the next write replaces it. A journal
-has a line per step, for one process at a time.
+Every line of a log is on disk before the call returns. Lines that are appended together are separated by a carriage
+return; the last one ends with a line feed, written when everything before it is on disk. Anything after the last line
+feed is an unfinished write, also after a power failure: readers skip it, and the next write replaces it. A journal has
+a line per step, for one process at a time.
 
-Where a result is a folder, each run writes it in a staging folder of its own before it puts it in place. The name holds
-the machine and the process. A folder is abandoned when its process has ended, or, where that is on another machine,
-after a day.
+If a result is a folder, each run first writes it to its own staging folder, whose name has the machine and the process,
+and then moves it into place. A folder is abandoned when its process has ended or, on another machine, after a day.
 """
 
 import atexit
@@ -219,7 +218,7 @@ def _remove(root: Path, process: int) -> None:
 
 
 def make_staging_folder(parent: Path) -> Path:
-    """Create a folder of this process below `parent`, which is created if missing."""
+    """Create a folder for this process below `parent`; `parent` is created if missing."""
     folder = parent / f"{_hash_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
     for _ in range(9):
         with suppress(FileNotFoundError):  # another run removed the empty parent at this moment

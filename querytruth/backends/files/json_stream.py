@@ -1,4 +1,4 @@
-"""Reads the arrays of one large JSON object, or one large array, half a megabyte at a time.
+"""Read the arrays of one large JSON object, or one large array, half a megabyte at a time.
 
 COCO-form files are one object of arrays (`images`, `annotations`, `categories`), hundreds of megabytes long. A
 window of bytes slides over the file. In an array the window is cut after the last `}` that a comma and a `{`
@@ -82,7 +82,7 @@ class JsonObjectReader:
             raise self._damage_error("has data after the last closing brace")
 
     def items(self, decoder: msgspec.json.Decoder[Any], once: Sequence[str]) -> Iterator[tuple[int, list[Any], bool]]:
-        """Yield what `batches` does, of a file that is one array."""
+        """Yield the same as `batches`, for a file that is a single array."""
         if (first := self._first_character()) != "[":
             raise self._error(f"is not a JSON list: it begins with {first!r}" if first else "is empty", self._form)
         yield from self.batches(decoder, once)

@@ -1,8 +1,8 @@
 """One store of named bytes: a database (a file of SQLite, PostgreSQL by its URL) or a folder of a bucket.
 
-A name is given once, or its bytes are replaced on the condition that they are still those that were read: in one step,
-whoever else writes. Replies of models and their leases, the rows of fetched pages, and what this machine has read of a
-bucket lie in it. Errors are UserError, without passwords.
+An object is created once, or replaced only if its bytes are still those that were read, atomically with respect to
+other writers. It stores model replies and their leases, the rows of fetched pages, and this machine's cache of a
+bucket. Errors are UserError, without passwords.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class DatabaseObjects:
         self._engine: sa.Engine | None = None
 
     def url_of(self, name: str) -> str:
-        """Return where an object lies, for messages."""
+        """Return the location of an object, for messages."""
         return f"{redact_url(self._url)} {name}"
 
     def read(self, names: Sequence[str], max_bytes: int) -> dict[str, Stored]:
@@ -100,7 +100,7 @@ class DatabaseObjects:
             return {row["name"] for row in rows if connection.execute(insert, row).first() is not None}
 
     def put_changed(self, name: str, data: bytes, tag: str) -> bool:
-        """Replace an object whose tag is still this one; False where it is another, and where there is none."""
+        """Replace an object if its tag is unchanged. Return False if the tag differs or the object does not exist."""
         same = (_OBJECTS.c.name == name) & (_OBJECTS.c.tag == tag)
         with self._writing() as connection:
             return bool(connection.execute(sa.update(_OBJECTS).where(same).values(**_as_row(name, data))).rowcount)
@@ -162,7 +162,7 @@ class DatabaseObjects:
 
 
 def parse_database_url(location: str | Path, stage: str) -> sa.URL:
-    """Parse a file's path or a SQLAlchemy URL. Raises UserError for a URL that is none of a supported database."""
+    """Parse a file's path or a SQLAlchemy URL. Raises UserError for a URL of an unsupported database."""
     if isinstance(location, Path) or "://" not in location:
         return sa.URL.create("sqlite", database=str(location))
     scheme, _, rest = location.partition("://")

@@ -1,6 +1,6 @@
 """Relative paths in options and definitions; the type of an option marks it as a path.
 
-YAML files that name a plug-in and its options, beside which their paths lie.
+YAML files that name a plug-in and its options; relative paths start at the file's folder.
 """
 
 from collections.abc import Callable, Iterator, Mapping

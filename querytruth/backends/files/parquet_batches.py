@@ -1,7 +1,7 @@
-"""What a worker process does with a Parquet file from outside: it reads one batch after the other.
+"""The part of a worker process that reads an untrusted Parquet file, one batch after the other.
 
-The file stays open between two batches. Of texts that repeat, the length is known before they are written out; what
-else a few bytes stand for, the limit on the worker's memory ends.
+The file stays open between two batches. The length of repeated texts is known before they are expanded; the worker's
+memory limit stops any other expansion.
 """
 
 import errno
@@ -24,9 +24,9 @@ _open: dict[str, Iterator[bytes]] = {}
 
 
 class ParquetPart(NamedTuple):
-    """A part of a file of `size` bytes: number 0 is the schema, then the batches of at most `rows` (None: as many as
-    are small in memory) of these columns (None: of all), which may be of `most` bytes together; after the last, and for
-    -1, there is none."""
+    """A part of a file of `size` bytes: number 0 is the schema, then come batches of at most `rows` rows (None: as many
+    as fit in little memory) of these columns (None: all), of `most` bytes at most. After the last, and for -1, there is
+    no part."""
 
     location: str
     columns: Sequence[str] | None

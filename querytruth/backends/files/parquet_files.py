@@ -55,8 +55,8 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 def read_stated_table(
     folder: Path, name: str, sha256: str, stage: str, next_step: str, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Return the table of a file below a folder, or these columns of it, whose digest a manifest states. Raises
-    UserError where it is missing, leads out of the folder, has other bytes, or is no such table."""
+    """Return the table of a file below a folder, or these columns of it, and check the digest that a manifest states.
+    Raises UserError if the file is missing, is outside the folder, has other bytes, or is not such a table."""
     file = contained_file(folder, name, stage)
     with translate_read_errors(stage, file, next_step, also=(pa.ArrowException, KeyError)):
         if file_sha256(file)[0] != sha256:

@@ -30,7 +30,7 @@ def contained_path(folder: Path, name: str, stage: str) -> Path:
 
 
 def contained_file(folder: Path, name: str, stage: str) -> Path:
-    """Return the path of an existing regular file. Raises UserError as `contained_path`, and for a missing file, a
+    """Return the path of an existing regular file. Raises UserError like `contained_path`, and for a missing file, a
     pipe or a device, which could block its reader."""
     path = contained_path(folder, name, stage)
     mode = _mode(path)

@@ -1,4 +1,4 @@
-"""What a file of rows is as a whole, found before a row is judged: its encoding, delimiter, header and end."""
+"""Properties of a whole file of rows, found before any row is read: its encoding, delimiter, header and end."""
 
 import csv
 import re
@@ -29,9 +29,8 @@ def report_profile(path: Path, *facts: str) -> None:
 
 
 def find_encoding(stage: str, path: Path) -> str:
-    """Return utf-8, or the UTF-16 of a file. Raises UserError for one in which more than a tenth of the lines with
-    other letters than ASCII is no UTF-8; what it reads in other encodings is shown without ASCII, which may be
-    private."""
+    """Return utf-8 or the UTF-16 variant of a file. Raises UserError if more than a tenth of the lines with non-ASCII
+    letters are not UTF-8; the message shows the text in other encodings, without ASCII, which may be private."""
     total, wrong = 0, list[bytes]()
     with path.open("rb") as file:
         head = file.peek(4096)[:4096]
@@ -72,8 +71,8 @@ def fold_name(name: str) -> str:
 
 
 def find_header(rows: Sequence[Sequence[str]], usual: Iterable[str]) -> tuple[int, int]:
-    """Return which of the rows names the columns, and how many of the usual names it has: the one with the most, else
-    the first with a text that is no comment."""
+    """Return the index of the row that names the columns, and how many of the usual names it has: the row with the most
+    of them, else the first with a text that is not a comment."""
     known = set(map(fold_name, usual))
     scores = [len(known & set(map(fold_name, row))) for row in rows]
     if any(scores):
@@ -83,8 +82,8 @@ def find_header(rows: Sequence[Sequence[str]], usual: Iterable[str]) -> tuple[in
 
 
 def find_delimiter(lines: Sequence[str], usual: Iterable[str]) -> str:
-    """Return what separates the columns: that by which a row has most of the usual names, then that by which most rows
-    have the same number of cells."""
+    """Return the column delimiter: the one that gives a row most of the usual names, then the one that gives most rows
+    the same number of cells."""
 
     def rate(delimiter: str) -> tuple[int, int]:
         rows = [
@@ -101,8 +100,8 @@ def find_delimiter(lines: Sequence[str], usual: Iterable[str]) -> str:
 
 
 class TableShape(NamedTuple):
-    """Where a table lies in its file: the row of its header, its columns from `first` to `end`, and which of these hold
-    numbers."""
+    """The position of a table in its file: the row of its header, its columns from `first` to `end`, and which of these
+    hold numbers."""
 
     header: int
     first: int
@@ -120,7 +119,7 @@ class TableShape(NamedTuple):
 
 
 def find_shape(rows: Sequence[Sequence[str]], usual: Iterable[str]) -> TableShape:
-    """Return where the table lies of which these are the first rows. Of tables beside each other, with an empty column
+    """Return the position of the table in these first rows of a file. If tables are side by side, with an empty column
     between them, it is the one with most of the usual names."""
     known = frozenset(map(fold_name, usual))
     place = find_header(rows, usual)[0]

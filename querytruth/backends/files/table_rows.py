@@ -1,9 +1,9 @@
-"""Tables of other people, whatever their format: CSV, TSV, JSON lines, a JSON list of objects, Parquet, a sheet of an
+"""Foreign tables of any format: CSV, TSV, JSON lines, a JSON list of objects, Parquet, a sheet of an
 .xlsx file.
 
-One reader for all rooms: the suffix decides, `table_profile.py` finds where the table lies, rows come one after the
-other, and what is not as it should be is one line with file, row and reason. Nothing is guessed: a row of another
-length, a column that is there twice and a text in another encoding are refused.
+One reader for all rooms: the suffix decides, `table_profile.py` finds the position of the table, rows come one after
+the other, and every fault is one line with file, row and reason. Nothing is guessed: a row of another length, a
+repeated column and a text in another encoding are refused.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class WrittenFloat(float):
 
 
 class Table(NamedTuple):
-    """A table of rows and columns that is open: where its rows are ("PATH line"), its columns, what separates them (""
-    in a sheet), what is unusual about its place in the file, the number of its header, of a log whole rows at its
-    start, and all rows, which can be read once."""
+    """An open table: the prefix of its row positions ("PATH line"), its columns, its delimiter ("" in a sheet), notes
+    on its position in the file, the number of its header row, for a log the whole rows at its start, and all rows,
+    which can be read once."""
 
     where: str
     columns: list[str]
@@ -68,8 +68,8 @@ class Table(NamedTuple):
 def open_table(
     path: Path, usual: Sequence[str] = (), stage: str = _IMPORT, encoding: str = "", lines: Iterator[Line] | None = None
 ) -> Table:
-    """Return the table of a text file or a sheet whose header has most of the usual names. With `lines`, of a log,
-    each of them is a row, an empty one and one that is none, too. Raises UserError."""
+    """Return the table of a text file or a sheet whose header has most of the usual names. With `lines` (a log), every
+    line is a row, even an empty or invalid one. Raises UserError."""
     about, delimiter = list[str](), ""
     if path.suffix.lower() == SHEET_SUFFIX:
         names, sheet = read_sheet(require_file(path, stage), stage)
@@ -125,8 +125,8 @@ def _iterate_body(
 
 
 def read_columns(path: Path, stage: str = _IMPORT, encoding: str = "", usual: Sequence[str] = ()) -> list[str]:
-    """Return the names of a table's columns; of JSON lines, the keys of the first. `usual`: names that the header may
-    have, by which it is found. Raises UserError."""
+    """Return the names of a table's columns; for JSON lines, the keys of the first line. `usual`: common names, used to
+    find the header. Raises UserError."""
     with translate_read_errors(stage, path):
         if path.suffix.lower() == ".parquet":
             return list(_read_schema(path, stage).names)
@@ -285,8 +285,9 @@ def _iterate_objects(path: Path, stage: str, encoding: str) -> _Records:
 
 
 def open_lines(path: Path, stage: str, encoding: str, about: list[str], *, is_log: bool = False) -> Iterator[Line]:
-    """Yield number and text of every line, with its end. UTF-8 is read as a stream, anything else, and lines that end
-    in CR alone, as a whole; `about` then gets how. Of a log, a line that is no UTF-8 has that as its problem."""
+    """Yield the number and the text of every line, with its line end. UTF-8 is read as a stream; other encodings, and
+    lines that end in CR alone, are read as a whole and noted in `about`. In a log, a line that is not UTF-8 has a
+    problem."""
     given = encoding if encoding.lower() not in ("", "utf-8") else column_profile.find_table_options().encoding
     found = given or table_profile.find_encoding(stage, require_file(path, stage))
     with path.open("rb") as file:

@@ -19,8 +19,8 @@ _PADDING = 1 << 20  # bytes after the last member that are looked at; tar fills 
 
 
 class TarMember(NamedTuple):
-    """A member: its name and its bytes, or why they were not read (`unread`, `too_large`, `sparse`,
-    `not_a_regular_file`) and the bytes that it is said to have."""
+    """A member: its name and its bytes, or the reason why they were not read (`unread`, `too_large`, `sparse`,
+    `not_a_regular_file`) and its declared size in bytes."""
 
     name: str
     data: bytes = b""
@@ -49,9 +49,9 @@ class _BoundedReads(io.RawIOBase):
 def iterate_members(
     path: Path, limit_of: Callable[[str], int | None], error: Callable[[object, str], UserError]
 ) -> Iterator[TarMember]:
-    """Yield the members of an uncompressed tar, but for folders; `limit_of` returns the most bytes that one of a name
-    may have, None for one that is not read (`unread`). Raises `error(file, reason)` where the tar is cut or damaged, or
-    another is appended to it."""
+    """Yield the members of an uncompressed tar except folders; `limit_of` returns the maximum bytes of a member by its
+    name, None to skip it (`unread`). Raises `error(file, reason)` if the tar is truncated or damaged, or another is
+    appended to it."""
     at = "its first member"
     try:
         with open_regular(path) as opened, tarfile.open(fileobj=_BoundedReads(opened), mode="r:") as tar:

@@ -54,7 +54,7 @@ def require_file(path: Path, stage: str = _STAGE) -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Return whether the path is a regular file; a name that no file can have is none."""
+    """Return whether the path is a regular file; False for an impossible name."""
     try:
         return path.is_file()
     except (OSError, ValueError):  # too long, or with half a character
@@ -78,7 +78,8 @@ def iterate_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def iterate_whole_lines(path: Path, stage: str, *, is_log: bool = False) -> Iterator[Line]:
-    """Yield number and text of every line, with its end. Of a log, a line that is no UTF-8 is one with a problem."""
+    """Yield the number and the text of every line, with its line end. In a log, a line that is not UTF-8 has a
+    problem."""
     require_file(path, stage)
     with translate_read_errors(stage, path, "fix that"), path.open("rb") as file:
         require_text(stage, path, file.peek(4096))

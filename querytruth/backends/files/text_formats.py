@@ -1,8 +1,9 @@
-"""CSV, JSON and YAML, each by one strict reader, and what a file is that is none of them.
+"""One strict reader each for CSV, JSON and YAML, and the detection of other file types.
 
 CSV is for spreadsheets: UTF-8 with BOM, CRLF line ends, and no cell that a spreadsheet runs as a formula, except links
-to files. A key that a JSON object has twice is an error; `json` keeps the last value. YAML is small, shallow, and no
-larger by its aliases. A compressed file, UTF-16, a web page or a binary file is named as what it is.
+to files. A repeated key of a JSON object is an error; `json` would keep the last value. YAML must be small and shallow,
+also after its aliases are expanded. The error for a compressed file, UTF-16, a web page or a binary file names the
+type.
 """
 
 import csv
@@ -62,8 +63,8 @@ _SCRIPTS = (
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
-    """Return the value of a JSON text; `options` are those of `json.loads`. Raises ValueError for other texts and for
-    a key that an object has twice, and RecursionError for one nested too deeply."""
+    """Return the value of a JSON text; `options` are passed to `json.loads`. Raises ValueError for invalid JSON and a
+    repeated key, and RecursionError for a text nested too deeply."""
     if isinstance(text, str) and not options:
         return _DECODER.decode(text)
     return json.loads(text, object_pairs_hook=require_unique_keys, **options)
@@ -176,8 +177,8 @@ class FileLink:
     path: str
 
     def to_formula(self) -> str:
-        """Return the cell: the path's quotes, which would end the text inside the formula, are encoded. Empty where
-        the path is too long for a spreadsheet."""
+        """Return the cell with the path's quotes encoded, since they would end the text inside the formula. Return ""
+        if the path is too long for a spreadsheet."""
         target = re.sub(r'["%#?\x00-\x20\x7f]', lambda found: quote(found[0], safe=""), f"./{self.path}")
         return f'=HYPERLINK("{target}","open")' if len(target) <= _LONGEST_LINK else ""
 
@@ -189,8 +190,8 @@ def write_csv(path: Path, columns: Iterable[object], rows: Iterable[Iterable[obj
 
 
 def encode_csv(columns: Iterable[object], rows: Iterable[Iterable[object]]) -> bytes:
-    """Return the bytes of a file. None is an empty cell; a NUL, which no spreadsheet accepts, becomes a replacement
-    character."""
+    """Return the bytes of a file. None becomes an empty cell; a NUL, which spreadsheets do not accept, becomes a
+    replacement character."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(columns)

@@ -5,11 +5,9 @@ rendered files.
 
 In reading order: `image_sources.py` with `source_readers.py` and `source_names.py` (what a source lists),
 `image_folder.py` (images that annotations name), `image_reading.py` (all facts of one file) upon `image_headers.py`,
-`image_decoding.py`, `jpeg_files.py`, `image_colours.py`, `exif.py`, `private_metadata.py` (what exports leave out),
-`metadata_blocks.py` and `written_facts.py` (what people and programs wrote into files and beside them);
-`image_quality.py`, `image_views.py`; `hash_neighbours.py`, `image_alignment.py`,
-`pair_measures.py`, `same_images.py` (which images are the same); `rendering.py`; `scan_parts.py` (what was read is
-kept). The workers:
-`worker_processes.py`, `worker_starts.py`, `worker_messages.py`, and inside of them `worker_main.py`, which gives up
-every right before the first file.
+`image_decoding.py`, `jpeg_files.py`, `image_colours.py`, `exif.py`, `private_metadata.py` (metadata that exports
+remove), `metadata_blocks.py` and `written_facts.py` (facts written into files and sidecars); `image_quality.py`,
+`image_views.py`; `hash_neighbours.py`, `image_alignment.py`, `pair_measures.py`, `same_images.py` (which images are the
+same); `rendering.py`; `scan_parts.py` (stored scan results). The workers: `worker_processes.py`, `worker_starts.py`,
+`worker_messages.py`, and, inside them, `worker_main.py`, which drops all privileges before the first file.
 """

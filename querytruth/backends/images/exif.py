@@ -1,4 +1,4 @@
-"""EXIF: reads orientation, time and place of an image. A broken block gives empty fields, never an error.
+"""Read orientation, time and place of an image from EXIF. A broken block gives empty fields, never an error.
 
 Only the fields that are needed are read, in three directories; chains of directories are not followed. The rules are
 those of exiftool and immich:

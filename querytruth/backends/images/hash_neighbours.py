@@ -84,8 +84,8 @@ def equal_code_pairs(codes: RowIndices) -> tuple[RowIndices, RowIndices]:
 
 
 def join_near_hashes(values: Hashes, distance: int, components: Components, most_choices: int | None = None) -> None:
-    """Join the rows of these hashes of which at most `distance` bits differ: exactly, or with at most so many choices
-    of bands, of at most three times as many."""
+    """Join the rows of these hashes that differ in at most `distance` bits: exactly, or with at most `most_choices`
+    choices of bands, of at most three times as many."""
     if len(values) < 2:
         return
     runs = _candidate_runs(values, distance, most_choices)

@@ -1,7 +1,7 @@
-"""Aligns the thumbnails of two images: one affine map with a gain and an offset of the luma, many pairs at a time.
+"""Align the thumbnails of two images: one affine map with a gain and an offset of the luma, many pairs at a time.
 
 Each step is a weighted least-squares fit (Baker, Matthews, "Lucas-Kanade 20 Years On", 2004; weights of Cauchy's
-M-estimator, so that a sticker or a text, which only one of them has, hardly counts).
+M-estimator, so that a sticker or a text in only one of them hardly counts).
 """
 
 import math
@@ -62,8 +62,8 @@ def sample(images: Pixels, place: Pixels) -> Pixels:
 
 
 def choose_starts(ones: Pixels, others: Pixels, starts: FloatArray) -> FloatArray:
-    """Return of maps (n, k, 3, 3) those (n, 3, 3) under which images (n, side, side) correlate best at 16 x 16 points,
-    of which a quarter must be in both."""
+    """Return the maps (n, 3, 3), out of (n, k, 3, 3), under which images (n, side, side) correlate best at 16 x 16
+    points; a quarter of the points must be in both images."""
     points = grid_points(16)
     first, found = sample(ones, np.broadcast_to(points[None, :2], (len(ones), 2, points.shape[1]))), []
     for number in range(starts.shape[1]):

@@ -1,7 +1,7 @@
-"""Opaque 8-bit sRGB of any image, which models and screens assume, and its Lanczos resampling.
+"""Opaque 8-bit sRGB of any image, as models and screens expect, and its Lanczos resampling.
 
-Transparent parts are shown on white, or on black where white would lose the drawing: a white drawing on a transparent
-ground is made for dark pages, and on white all of them are the same blank image.
+Transparent parts are shown on white, or on black if white would hide the drawing: white drawings on a transparent
+background are made for dark pages, and on white all of them are the same blank image.
 
 Resampling has Pillow's values within two levels, in a fifth of the time, by the library fast_image_resize. Its sums are
 of whole numbers, so that the result is the same whatever instructions a processor has. It is called once per direction,
@@ -32,8 +32,8 @@ _MIN_IS_WHITE = 0
 
 
 def choose_ground(image: Image.Image) -> str:
-    """Return the colour behind a loaded image with transparency: black if at least 95% of its visible pixels are
-    nearly white and some of it is transparent; otherwise white, which is what pages have."""
+    """Return the background colour for a loaded image with transparency: black if at least 95% of its visible pixels
+    are nearly white and some pixels are transparent; otherwise white, the usual colour of pages."""
     visible = lost = 0
     for band in _split_in_bands(image):
         mask = band.getchannel("A").point(lambda alpha: 255 if alpha >= _VISIBLE else 0)

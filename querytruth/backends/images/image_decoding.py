@@ -114,7 +114,7 @@ def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile
 
 
 def _seek_first_seen(image: ImageFile.ImageFile, frames: int, most: int) -> None:
-    """Go to the first frame that is not of one colour, where there is one: many an animation begins blank."""
+    """Go to the first frame with more than one colour, if there is one: many animations begin with a blank frame."""
     for frame in [*range(frames), 0]:
         image.seek(frame)
         _limit(image.size, 1, most)  # a later frame of a GIF may be larger
@@ -151,7 +151,7 @@ def _limit_scans(data: bytes, size: tuple[int, int], layers: int, coded_from: in
 
 
 def _pages(image: ImageFile.ImageFile, most: int) -> int:
-    """Count a TIFF's pages, which differ in size and may form an endless chain."""
+    """Count a TIFF's pages; they can differ in size and form an endless chain."""
     pages = pixels = 0
     while True:
         pages += 1
@@ -166,9 +166,9 @@ def _pages(image: ImageFile.ImageFile, most: int) -> int:
 
 
 class DecodedFrame(NamedTuple):
-    """The first frame of a complete file: width and height as stored, the EXIF block (b"" where there is none), and
-    the small frame in grey, and its colours at SAMPLES x SAMPLES places, None where it is grey or its colours are not
-    known. `damage`: how pixels of a JPEG are lost, "" if none."""
+    """The first frame of a complete file: width and height as stored, the EXIF block (b"": none), the small frame in
+    grey, and its colours at SAMPLES x SAMPLES places (None: grey or unknown). `damage`: how pixels of a JPEG are lost,
+    or ""."""
 
     size: tuple[int, int]
     exif: bytes
@@ -178,8 +178,8 @@ class DecodedFrame(NamedTuple):
 
 
 def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest) -> DecodedFrame:
-    """Decode every frame and adds the pixels of the first to `digest`: in full, as they are shown, of a JPEG reduced.
-    The grey image's longer side has at most GREY_SIDE pixels. Raises UnusableImage as `open_limited` does, and the
+    """Decode every frame and add the pixels of the first to `digest`, at full size, for a JPEG at reduced size. The
+    longer side of the grey image has at most GREY_SIDE pixels. Raises UnusableImage as `open_limited` does, and the
     decoder's error for a damaged file."""
     if kind == "JPEG" and (plain := jpeg_files.read_plain_jpeg_header(data)):
         size = plain.width, plain.height
@@ -215,7 +215,7 @@ def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile) -> None:
 
 
 def exif_block(kind: str, data: bytes, image: ImageFile.ImageFile) -> bytes:
-    """Return the EXIF block of a loaded file; b"" where there is none."""
+    """Return the EXIF block of a loaded file, or b""."""
     if kind == "TIFF":
         return data
     if isinstance(profile := image.info.get("Raw profile type exif"), str):  # as ImageMagick writes it to PNG
@@ -262,8 +262,7 @@ def _is_transparent(image: Image.Image) -> bool:
 
 
 def _flat(band: Image.Image, ground: str) -> Image.Image:
-    """Remove palette and transparency: images that are shown alike have equal bytes, whatever transparent pixels
-    hide."""
+    """Remove palette and transparency: images that look the same get equal bytes, whatever transparent pixels hide."""
     if _is_transparent(band):
         return flatten(band, ground)
     return band.convert("RGB") if band.mode == "P" else band
@@ -320,8 +319,8 @@ def read_bounded(location: str, limit: int) -> bytes:
 
 
 def fsspec_for(url: str) -> Any:
-    """Return fsspec, which reads what lies in buckets by obstore, as all else there is read. Raises PermissionError
-    where the run is offline: obstore's own connections are not seen by the check of Python's sockets."""
+    """Return fsspec, set up to read buckets through obstore like the rest of the project. Raises PermissionError if the
+    run is offline: the check of Python's sockets does not see obstore's connections."""
     if is_offline() and any(f"{protocol}://" in url.lower() for protocol in _IN_BUCKETS):
         raise PermissionError(errno.EACCES, "--offline forbids connections to a bucket")
     return _fsspec()
@@ -346,7 +345,7 @@ def _zip_of_any_encoding() -> Any:
     from fsspec.implementations.zip import ZipFileSystem
 
     class NamedZipFileSystem(ZipFileSystem):  # type: ignore[misc]
-        """Names that are not marked as UTF-8 may be it, or GBK, which a Chinese Windows writes."""
+        """A zip file whose unmarked names may be UTF-8, or GBK as written by a Chinese Windows."""
 
         def __init__(self, *given: Any, **options: Any) -> None:
             super().__init__(*given, **options)

@@ -1,4 +1,4 @@
-"""A folder in which the images of an annotation or import are looked up by their listed names.
+"""A folder in which images of annotations and imports are found by their listed names.
 
 Data sets are unpacked in several ways, and tools write the paths of the machine they ran on. A name is matched by its
 end with the files that are below the folder; it is never followed as a path out of it.
@@ -60,12 +60,12 @@ class ImageFolder:
     def find(self, listed: str, near: frozenset[str] = frozenset(), near_first: bool = False) -> Path | str:
         r"""Return the file for a listed name, or a reason code.
 
-        The name is tried as it is, then without its leading folders one by one (`images/v1/patch8/x.jpg`,
+        The name is tried unchanged, then without its leading folders one by one (`images/v1/patch8/x.jpg`,
         `patch8/x.jpg`, `x.jpg`), then as the end of one file's path in a deeper folder (`val2017/x.jpg` for `x.jpg`),
         then in the forms of Unicode, URLs and file systems without case. A name with the root of another machine
         (`/home/…`, `D:\…`, `../…`) is the file that shares most of its end. Files of one name in several folders are
-        one image where their bytes are the same; the first by path is returned. Otherwise it is the one in a folder
-        that `near` names, if there is just one; `near_first`: that one even if the name is also there as it is.
+        one image where their bytes are the same; the first by path is returned. Otherwise it is the single file in a
+        folder that `near` names; with `near_first`, also if the unchanged name exists.
         """
         parts, is_foreign = split_listed_name(listed)
         if not parts:
@@ -81,10 +81,10 @@ class ImageFolder:
         return self.find(listed, near) if near_first else "image_missing"
 
     def find_all(self, lists: Sequence[Sequence[str]], nears: Sequence[frozenset[str]]) -> list[list[Path | str]]:
-        """Return the file or the reason for each name of each list. `nears`: per list the words that name its folder.
+        """Return the file or the reason for each name of each list. `nears`: per list, the words of its folder's name.
 
-        A name in several lists is looked for in the folder of its own list first. Names that contradict each other
-        (`train/x.jpg` and `val/x.jpg` for `x.jpg`) are no image: nothing says whose it is.
+        A name in several lists is first searched in the folder of its own list. Contradicting names (`train/x.jpg` and
+        `val/x.jpg` for `x.jpg`) match no image, since its owner is unknown.
         """
         counts: dict[str, int] = defaultdict(int)
         for names in lists:
@@ -123,7 +123,7 @@ class ImageFolder:
         }
 
     def folder_words(self, file: Path) -> frozenset[str]:
-        """Return the words of the folders in which a file lies below the root."""
+        """Return the words of the folders between the root and a file."""
         return frozenset(
             word for part in Path(os.path.relpath(file, self.root)).parts[:-1] for word in folder_words(part)
         )
@@ -197,8 +197,8 @@ def split_listed_name(listed: str) -> tuple[Parts, bool]:
 
 
 def folder_words(name: str) -> frozenset[str]:
-    """Return the words that name a folder or a file: `instances_val2017` has `instances`, `val2017`, `val`. The whole
-    name is one, too."""
+    """Return the words in the name of a folder or a file, including the whole name: `instances_val2017` has
+    `instances`, `val2017`, `val`."""
     words = {name.casefold(), *re.split(r"[\W_]+", name.casefold())} - {""}
     words |= {word.rstrip("0123456789") for word in words} - {""}
     return frozenset(words | {_SPLITS[word] for word in words if word in _SPLITS})
@@ -215,6 +215,6 @@ def _shared_end(one: Parts, other: Parts) -> int:
 
 
 def _differ_in_split(wanted: Parts, own: Parts, same: int) -> bool:
-    """Return whether the folders above a shared end are of different splits."""
+    """Return whether the folders above a shared path end belong to different splits."""
     splits = [_split_of(folder_words(" ".join(parts[: len(parts) - same]))) for parts in (wanted, own)]
     return all(splits) and splits[0] != splits[1]

@@ -1,10 +1,10 @@
 """Format, size and number of frames of an image file, and which directory of a TIFF is the image, without decoding.
 
-Two kinds of damage that Pillow accepts are found, too: a GIF cut between two frames, and a PNG with a damaged chunk or
+It also finds two kinds of damage that Pillow accepts: a GIF cut between two frames, and a PNG with a damaged chunk or
 without its end. The first directory of a TIFF is usually its image. Cameras write raw data in TIFF's form (DNG, NEF,
 ARW, CR2, PEF): there the first directory is a thumbnail or a preview, and the image is what the sensor measured, behind
-a colour filter, in a directory below it. Which directory is a thumbnail stands in NewSubfileType, and what pixels mean
-in PhotometricInterpretation (TIFF 6.0; TIFF/EP, ISO 12234-2; DNG 1.7).
+a colour filter, in a directory below it. NewSubfileType marks thumbnails, and PhotometricInterpretation gives the
+meaning of pixels (TIFF 6.0; TIFF/EP, ISO 12234-2; DNG 1.7).
 """
 
 import re
@@ -83,8 +83,8 @@ class _Directory(NamedTuple):
 
 
 def find_image_page(data: bytes) -> int:
-    """Return the page of a TIFF that is the image: the first, unless it says of itself that it is a smaller version
-    and a larger page does not. Raises UnusableImage."""
+    """Return the page of a TIFF that is the image: the first, unless it is marked as a smaller version and a larger
+    page is not. Raises UnusableImage."""
     directories = list(_directories(data))
     if not directories:
         return 0
@@ -167,7 +167,7 @@ def sniff_format(head: bytes) -> str | None:
 
 
 def describe_other_kind(head: bytes) -> str | None:
-    """Return what a file is by its first bytes where it is none of the formats read; None where that is unknown."""
+    """Return the type of an unsupported file by its first bytes, or None if it is unknown."""
     if head[4:8] == b"ftyp":  # a phone stores a short film beside a photo
         return f"a video or an unknown image type, brand {head[8:12].decode('latin-1').strip()!r}"
     if tag := _TAG.match(head):
@@ -178,8 +178,8 @@ def describe_other_kind(head: bytes) -> str | None:
 
 
 def is_camera_raw(head: bytes) -> bool:
-    """Return whether a file that is none of the formats read holds a camera's raw data. Those in TIFF's form are found
-    by their directories."""
+    """Return whether an unsupported file holds a camera's raw data. Raw files in TIFF's form are found by their
+    directories."""
     return head.startswith(_RAW_STARTS) or head[4:12] == b"ftypcrx "  # CR3
 
 

@@ -1,10 +1,10 @@
-"""What a small copy of an image says of it: four quality scores, and the part inside bars and borders.
+"""Four quality scores of an image, and the part inside bars and borders, from a small copy of it.
 
-Borders are of one colour; bars may be of the image's own blurred surroundings.
+Borders have one colour; bars may show the image's own blurred surroundings.
 
-The scores, each 0 to 1 and of a grey copy, hardly depend on the size of the image or of the copy: distances between
-pixels are shares of the longer side. The thresholds come from 249 photos of cameras and phones, the same photos
-blurred, darkened and washed out, and 33 pages, screens and charts.
+The scores, each from 0 to 1 and computed on a grey copy, hardly depend on the size of the image or of the copy:
+distances between pixels are shares of the longer side. The thresholds come from 249 photos of cameras and phones, the
+same photos blurred, darkened and washed out, and 33 pages, screens and charts.
 
 brightness  Mean luma (Rec. 601, as stored). Below 0.1 (photos: 98% above 0.14) and above 0.9 little is visible.
 contrast    Standard deviation of luma as a share of the maximum (half black, half white). Below 0.05 nearly
@@ -104,7 +104,7 @@ def _steps(rows: Steps) -> Steps:
 
 
 def _squares(values: Steps) -> Squares:
-    """Return the squares, at most 255 * 255, which fit into unsigned 16 bits."""
+    """Return the squares; at most 255 * 255, they fit into unsigned 16 bits."""
     return np.square(values).view(np.uint16)
 
 
@@ -142,9 +142,8 @@ def _flatness(squares: Squares) -> list[float]:
 
 
 def find_content_boxes(images: Sequence[GreyImage]) -> list[ContentBox]:
-    """Return the box of each grey image (height, width) without its borders, and without the line next to each of
-    them, which is often a mix of both. The edges of all images, on which it depends for most, are looked at together,
-    which is faster."""
+    """Return the box of each grey image (height, width) without its borders, and without the line next to each border,
+    which is often a mix. For speed, the edges of all images are checked together."""
     if not images:
         return []
     columns, rows = _have_smooth_edges([image.T for image in images]), _have_smooth_edges(images)
@@ -155,7 +154,7 @@ def find_content_boxes(images: Sequence[GreyImage]) -> list[ContentBox]:
 
 
 def _have_even_edges(images: Sequence[GreyImage]) -> list[bool]:
-    """Return for each image whether a line at its edge is of one colour."""
+    """Return for each image whether a line at its edge has a single colour."""
     edges = np.empty((len(images), 4, max(max(image.shape) for image in images)), np.uint8)
     for lines, image in zip(edges, images, strict=True):
         for line, edge in zip(lines, (image[0], image[-1], image[:, 0], image[:, -1]), strict=True):
@@ -241,7 +240,7 @@ def _blurred_bar(grey: GreyImage) -> int:
 
 
 def _first_step(steps: FloatArray) -> int:
-    """Return the number of lines before the first large step; 0 if there is none."""
+    """Return the number of lines before the first large step, or 0."""
     earlier = np.pad(steps[:-2], (2, 0))  # a step may take two lines
     is_large = (steps >= _BAR_STEP) & (steps >= _TIMES * np.maximum.accumulate(earlier))
     return int(is_large.argmax()) + 1 if is_large.any() else 0

@@ -45,11 +45,11 @@ logging.getLogger("PIL").setLevel(logging.CRITICAL)
 
 
 class ScannedImage(NamedTuple):
-    """A row of SCANNED_IMAGES_SCHEMA. A file that cannot be used has `reason` and few other fields; a damaged JPEG has
-    them all.
+    """A row of SCANNED_IMAGES_SCHEMA. An unusable file has `reason` and few other fields; a damaged JPEG has all
+    fields.
 
-    Width and height are those of the upright image. `pixels` is equal for two files that differ in metadata alone.
-    `views` and `thumbnail` are those of `querytruth.backends.images.image_views`.
+    Width and height are those of the upright image. `pixels` is equal for two files that differ only in metadata.
+    `views` and `thumbnail` come from `querytruth.backends.images.image_views`.
     """
 
     path: str = ""
@@ -98,8 +98,8 @@ class DecodedImage(NamedTuple):
 
 
 def read_image(location: str | Path) -> ScannedImage:
-    """Read and checks a file, which is a local path or an fsspec URL (with `://`); links are not followed. A file that
-    cannot be used is returned with its reason. Raises only MemoryError."""
+    """Read and check a file: a local path or an fsspec URL (with `://`); links are not followed. An unusable file is
+    returned with its reason. Raises only MemoryError."""
     return describe_images([decode_image(location)])[0]
 
 
@@ -114,7 +114,7 @@ def decode_image(location: str | Path) -> DecodedFile | ScannedImage:
 
 
 def describe_images(decoded: list[DecodedFile | ScannedImage]) -> list[ScannedImage]:
-    """Return the second half, for many images at once, which takes half the time. Keeps the order."""
+    """Return the second half for many images at once, in the same order; this takes half the time."""
     complete = [complete_image(one) for one in decoded if isinstance(one, DecodedFile)]
     scores: dict[int, image_quality.QualityScores] = {}
     for places in _places_by_shape(complete).values():
@@ -135,8 +135,8 @@ def describe_images(decoded: list[DecodedFile | ScannedImage]) -> list[ScannedIm
 
 
 def complete_image(file: DecodedFile) -> DecodedImage:
-    """Read the EXIF block of a decoded file and what depends on it. Many blocks after each other take a third of the
-    time that each takes between two decodes, which push the code for them out of the processor's caches."""
+    """Read the EXIF block of a decoded file and the fields that depend on it. Reading many blocks in a row takes a
+    third of the time, since decoding evicts the code from the processor's caches."""
     fields, exif, grey, samples, digest = file
     exif = read_exif(exif) if isinstance(exif, bytes) else exif
     orientation = 1 if fields["format"] == "TIFF" else exif.orientation  # Pillow turns a TIFF on loading
@@ -213,7 +213,7 @@ def _read_remote(known: dict[str, Any]) -> bytes:
 
 
 def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
-    """Raise UnusableImage for what is no image or too large, before more of it is read."""
+    """Raise UnusableImage for a file that is not an image or is too large, before more of it is read."""
     known["head"] = image_decoding.head_digest(head)
     if not head:
         raise UnusableImage("empty_file")

@@ -1,6 +1,6 @@
 """Sources of images: a folder tree, a folder at a URL, a list file or a table, local or anything that fsspec opens.
 
-A source lists items, which are text, and locates them; the state of a file shows cheaply whether it has changed.
+A source lists items as text and locates them; the state of a file shows cheaply whether it changed.
 fsspec is imported only for URLs.
 """
 
@@ -88,7 +88,7 @@ class ImageSource:
 
 def open_source(images: str, skip: Path | None = None) -> ImageSource:
     """Open the source that `images` names. `skip` is a folder below it that is not listed: the build's output. Raises
-    UserError where there is no such source."""
+    UserError if the source does not exist."""
     given = images
     if images.startswith(("file://", "local://")) and "::" not in images:
         images = images.partition("://")[2]

@@ -1,9 +1,9 @@
-"""What duplicates are found by: hashes of a few views of an image, and a thumbnail of it.
+"""Hashes of a few views of an image, and its thumbnail, by which duplicates are found. A view is a box of the image:
 
-A view is a box of the image: all of it, what lies inside borders of one shade, and between straight edges near two
-opposite sides, as a screenshot's bars have; each also without its outer 5%, the first two in parts of 60% (near to the
-same part alone), the first without a strip at one side, at two and at all. A copy shares a view with its original. The
-hash of a view has a bit for each of its 8 x 8 lowest frequencies, from 16 x 16 means (Zauner, "Implementation and
+the whole image, the part inside borders of one shade, and the part between straight edges near two opposite sides, as
+in a screenshot's bars. Each is also used without its outer 5%, the first two in parts of 60% (compared with the same
+part only), and the first without a strip at one side, at two and at all sides. A copy shares a view with its original.
+The hash of a view has a bit for each of its 8 x 8 lowest frequencies, from 16 x 16 means (Zauner, "Implementation and
 Benchmarking of Perceptual Image Hash Functions", 2010). The thumbnail serves to align images.
 """
 
@@ -56,9 +56,9 @@ Boxes = NDArray[np.uint8]  # (..., 4): top, left, bottom, right in SIDEths of th
 
 
 class Views(NamedTuple):
-    """What a scan keeps of images: whether colours are missing (n,), 4 in a grey one, 2 in a sepia one, 1 in one that
-    is in another hue all over; the share of the most frequent shade, nine grey levels, in 255ths (n,); boxes (n, BOXES,
-    4), 0 where there is none; hashes (n, VIEWS), 0 where a view is missing or lacks structure."""
+    """What a scan stores of images: whether colours are missing (n,), 4 in a grey image, 2 in a sepia one, 1 in one
+    with another single hue; the share of the most frequent shade, nine grey levels, in 255ths (n,); boxes (n, BOXES,
+    4), 0 for no box; hashes (n, VIEWS), 0 for a view that is missing or lacks structure."""
 
     muteness: NDArray[np.uint8]
     shade: NDArray[np.uint8]
@@ -70,8 +70,8 @@ def describe_views(
     greys: Sequence[GreyImage], samples: Sequence[NDArray[np.uint8] | None]
 ) -> list[tuple[bytes, bytes]]:
     """Return the `Views` and the thumbnail of each upright image, as they are stored; `samples` (64, 64, 3) are their
-    colours, None of a grey one. A thumbnail is a grey JPEG: the luma (64, 64), below it Cb and Cr (16, 16) beside each
-    other."""
+    colours, None for a grey image. A thumbnail is a grey JPEG: the luma (64, 64), below it Cb and Cr (16, 16) beside
+    each other."""
     if not greys:
         return []
     small = np.stack([_resize(grey, SIDE) for grey in greys])
@@ -113,8 +113,8 @@ def _crop(grey: GreyImage, colours: NDArray[np.uint8], content: ContentBox) -> N
 
 
 def _find_muteness(means: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Return `Views.muteness` of mean colours (n, 16, 16, 3). In one hue are sepia copies, their highlights and
-    shadows, too."""
+    """Return `Views.muteness` of mean colours (n, 16, 16, 3). Sepia copies have a single hue, even in highlights and
+    shadows."""
     blue, red, luma = (_COLOURS @ means.reshape(len(means), -1, 3).transpose(0, 2, 1)).transpose(1, 0, 2)
     squares, mean = blue**2 + red**2, np.stack([blue.mean(axis=1), red.mean(axis=1)])
     hue = mean / np.maximum(np.hypot(*mean), 1e-3)
@@ -144,8 +144,8 @@ def _resize(grey: GreyImage, side: int, box: ContentBox | None = None) -> NDArra
 
 
 def find_boxes(greys: Sequence[GreyImage], small: NDArray[np.uint8], contents: Sequence[ContentBox]) -> Boxes:
-    """Return the boxes (n, BOXES, 4) of grey images, which `small` (n, SIDE, SIDE) are of; zeros for none. `contents`:
-    what is inside their borders."""
+    """Return the boxes (n, BOXES, 4) of grey images, of which `small` (n, SIDE, SIDE) are copies; zeros for no box.
+    `contents`: the boxes inside their borders."""
     boxes = np.zeros((len(small), BOXES, 4), np.uint8)
     boxes[:, 0, 2:] = SIDE
     for own, grey, (left, top, right, bottom) in zip(boxes, greys, contents, strict=True):

@@ -47,7 +47,7 @@ _LOSS = re.compile(
 
 def exceeds_scan_work(data: bytes, pixels: int, layers: int, coded_from: int, most: int) -> bool:
     """Return whether decoding the scans of a JPEG visits more than `most` pixels in all. `coded_from` is the offset of
-    the first scan's data. Most files have one scan of all layers, of which only the header is looked at."""
+    the first scan's data. Most files have one scan of all layers; then only its header is read."""
     header = coded_from - 8 - 2 * layers
     if header >= 0 and data.startswith(bytes([0xFF, _SOS_CODE]), header) and _is_sequential(data, header):
         return False
@@ -109,8 +109,8 @@ def _segments(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 class JpegHeader(NamedTuple):
-    """The header of a JPEG. `coded_from` is the offset of the first scan's data, `tables` are the segments that decide
-    what it means, and `has_one_scan` says that the first scan is of all layers and not progressive."""
+    """The header of a JPEG. `coded_from` is the offset of the first scan's data, `tables` are the segments that decode
+    it, and `has_one_scan` is true if the first scan has all layers and is not progressive."""
 
     width: int
     height: int
@@ -188,15 +188,15 @@ def _decode_with_pillow(data: bytes, reduced: tuple[int, int], scale: int, mode:
 
 
 def close_jpeg(data: bytes) -> bytes:
-    """Return the data of a JPEG with an end mark, where that alone is missing; others as they are. Without it decoders
-    wait for more data."""
+    """Return the data of a JPEG, with the end mark added if only that is missing; without it, decoders wait for more
+    data."""
     layers = lacks_end_mark_alone(data)
     closed = data + _END_MARK
     return closed if layers and not find_damage(closed, layers == 4) else data
 
 
 def find_damage(data: bytes, has_four_layers: bool) -> str:
-    """Return libjpeg's message if pixels of a JPEG, which Pillow decoded, are lost; "" if none. Decodes at 1/8."""
+    """Return libjpeg's message if pixels of a JPEG that Pillow decoded are lost, else "". Decodes at 1/8."""
     try:
         decode_jpeg(data, "CMYK" if has_four_layers else "GRAY", min_height=1, min_width=1)
     except ValueError as error:
@@ -219,8 +219,8 @@ def choose_reduction(size: tuple[int, int]) -> int:
 
 
 def checksum_coded_data(data: bytes, layers: int, coded_from: int, tables: bytes) -> bytes:
-    """Return checksums of the coded data and of the tables that it needs, for the colours, which the grey decode
-    leaves out."""
+    """Return checksums of the coded data and of its tables; they cover the colours, which the grey decode leaves
+    out."""
     end = data.rfind(_END_MARK, coded_from)
     end = end if end >= 0 else len(data)  # the mark alone may be missing
     codes = zlib.crc32(memoryview(data)[coded_from:end])
@@ -243,7 +243,7 @@ def read_tables(data: bytes, coded_from: int) -> bytes:
 
 
 def _add_table(tables: dict[int, bytes], data: bytes, place: int, mark: int, length: int) -> None:
-    """Add a segment to the tables by mark, unless it is of another kind."""
+    """Add a segment to the tables by mark, if it is one of their kinds."""
     if mark in _TABLES and (mark != 0xEE or data.startswith(b"Adobe", place + 4)):
         tables[mark] = tables.get(mark, b"") + data[place + 4 : place + 2 + length]
 

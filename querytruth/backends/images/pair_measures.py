@@ -1,4 +1,4 @@
-"""Measures of what differs between two aligned thumbnails, many pairs at a time; all are 0 for equal images.
+"""Measures of the difference between two aligned thumbnails, many pairs at a time; all are 0 for equal images.
 
 detail      1 - correlation of what is finer than a twelfth of the side.
 shape       Share of this fine structure that lies in cells (8 x 8) which do not agree.
@@ -55,8 +55,9 @@ def split_mosaics(mosaics: Mosaics) -> tuple[Pixels, Pixels]:
 def measure_pairs(
     ones: Mosaics, others: Mosaics, muteness: NDArray[np.uint8], matrix: FloatArray, is_drawing: BoolArray
 ) -> FloatArray:
-    """Return MEASURES and the smaller share that both show (n, M + 1) of thumbnails (n, 80, 64), of which colours are
-    missing in (n, 2; see `Views`), of the maps from the first to the second (n, 3, 3), and of pairs of drawings."""
+    """Return MEASURES and the smaller share that both show (n, M + 1). The arguments are thumbnails (n, 80, 64),
+    whether their colours are missing (n, 2; see `Views`), the maps from the first to the second (n, 3, 3), and which
+    pairs are drawings."""
     (one, colours), (other, other_colours) = split_mosaics(ones), split_mosaics(others)
     place, valid = map_points(_FINE, matrix)
     aligned = sample(other, place).reshape(one.shape)
@@ -121,7 +122,7 @@ def _sum_cells(images: Pixels, cells: int = _CELLS) -> Pixels:
 
 
 def _where(cells: BoolArray, valid: BoolArray) -> BoolArray:
-    """Return the valid points (n, p) in these cells (n, 8, 8); all valid ones where there are none."""
+    """Return the valid points (n, p) in these cells (n, 8, 8), or all valid points if there are no such cells."""
     inside = valid & _spread(cells, valid.shape[1])
     return np.where(inside.any(axis=1, keepdims=True), inside, valid)
 
@@ -134,7 +135,7 @@ def _spread(cells: BoolArray, points: int) -> BoolArray:
 
 
 def _shrink(cells: BoolArray) -> BoolArray:
-    """Return the cells (n, 8, 8) of which all neighbours are there, too."""
+    """Return the cells (n, 8, 8) whose neighbours are all present."""
     padded = np.pad(cells, ((0, 0), (1, 1), (1, 1)), constant_values=True)
     rows = padded[:, :-2] & padded[:, 1:-1] & padded[:, 2:]
     inner: BoolArray = rows[:, :, :-2] & rows[:, :, 1:-1] & rows[:, :, 2:]
@@ -142,8 +143,8 @@ def _shrink(cells: BoolArray) -> BoolArray:
 
 
 def _compare_luma(one: Pixels, other: Pixels, valid: BoolArray, agrees: BoolArray) -> tuple[list[Pixels], Pixels]:
-    """Return tone, plain and the logarithm of the gain, and tone by cell (n, 8, 8), of luma (n, 64, 64) of
-    which `valid` (n, p) is shown and of which cells (n, 8, 8) agree."""
+    """Return tone, plain and the logarithm of the gain, and tone by cell (n, 8, 8), for luma (n, 64, 64), valid points
+    (n, p) and agreeing cells (n, 8, 8)."""
     first, second, where = one.reshape(valid.shape), other.reshape(valid.shape), _where(agrees, valid)
     clear = where & (np.minimum(first, second) > _CLIPPED) & (np.maximum(first, second) < 255 - _CLIPPED)
     clear = np.where(clear.any(axis=1, keepdims=True), clear, where)
@@ -174,7 +175,7 @@ def _mean(values: Pixels, where: BoolArray) -> Pixels:
 
 
 def _largest(values: Pixels, where: BoolArray) -> Pixels:
-    """Return the quantile (n,) of values (n, p) at some places, a large number where there are none."""
+    """Return the quantile (n,) of values (n, p) at some places, or a large number if there are no places."""
     counts, width = where.sum(axis=1), values.shape[1]
     ordered = np.sort(np.where(where, values, -1), axis=1)
     at = width - counts + (_SHARE * np.maximum(counts - 1, 0)).astype(np.intp)
@@ -189,9 +190,9 @@ def _compare_colours(
     tones: Pixels,
     muteness: NDArray[np.uint8],
 ) -> list[Pixels]:
-    """Return grey, chroma, spot, colour and saturation, of Cb and Cr (n, 2, p) at some places, for spot and for colour
-    at others, where `tones` (n, 8, 8) are of. A grey image contradicts no colour, and a sepia one none of an image that
-    is not in one hue all over."""
+    """Return grey, chroma, spot, colour and saturation of Cb and Cr (n, 2, p) at some places, for spot and for colour
+    at others, those of `tones` (n, 8, 8). A grey image contradicts no colour; a sepia image contradicts no image with
+    more than one hue."""
     inside = where[0][:, None]
     means = [_mean(values, inside) for values in (one, other)]
     first, second = one - means[0], other - means[1]
@@ -221,9 +222,9 @@ def _compare_colours(
 
 
 def have_same_details(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> BoolArray:
-    """Return whether the small print of grey images (n, 32, 32) is the same: the differences from left to right, in
-    which lines of text do not show, but letters and gaps do, must correlate over the whole image, and in each block of
-    4 x 4 pixels in which one of them has any."""
+    """Return whether the small print of grey images (n, 32, 32) is the same. Differences from left to right show
+    letters and gaps, but not lines of text; they must correlate over the whole image and in each block of 4 x 4 pixels
+    where one image has any."""
     steps = [np.diff(images.astype(np.float64), axis=2, prepend=images[:, :, :1]) for images in (one, other)]
     whole = _correlate(*(some.reshape(len(one), -1) for some in steps))
     blocks = [some.reshape(len(one), 8, 4, 8, 4).transpose(0, 1, 3, 2, 4).reshape(len(one), 64, 16) for some in steps]

@@ -1,9 +1,9 @@
-"""Takes out of an image file what cameras, editors and people wrote into it: owner, serial numbers, comments, places.
+"""Remove from an image file what cameras, editors and people wrote into it: owner, serial numbers, comments, places.
 
 Nothing is decoded: pixels, colour profile, animation, orientation and the time when it was taken stay. JPEG, PNG, WebP
 and GIF are written without the segments that hold anything else, and without what follows their end, such as the video
 of a phone. Files of other formats (TIFF, HEIF, AVIF) have offsets all over: there the values of EXIF's private tags,
-the GPS directory and XMP are blanked where they stand, and what is compressed or of one maker is not found.
+the GPS directory and XMP are blanked in place; compressed or maker-specific data is not found.
 """
 
 import re
@@ -38,7 +38,7 @@ _PRIVATE_TAGS = {  # description, make, model, software, artist, host, XMP, copy
 
 
 def remove_metadata(data: bytes) -> bytes:
-    """Return the file without private metadata; the same bytes where it has none, or is no image."""
+    """Return the file without private metadata, or unchanged if it has none or is not an image."""
     if data.startswith(_JPEG):
         return b"".join(_list_segments(data))
     if data.startswith(_PNG):
@@ -164,8 +164,8 @@ def _blank(data: bytes) -> bytes:
 def _blank_directory(
     data: bytearray, base: int, start: int, order: str, is_all: bool = False
 ) -> Iterator[tuple[int, int]]:
-    """Blank the values of private tags (`is_all`: of all, and their number) of a directory of the TIFF header that
-    stands at `base`. Yields tag and value of each entry before it is blanked."""
+    """Blank the values of private tags (`is_all`: of all tags, and their number) in a directory of the TIFF header at
+    `base`. Yield tag and value of each entry before it is blanked."""
     count = struct.unpack_from(f"{order}H", data, base + start)[0]
     for place in range(base + start + 2, base + start + 2 + 12 * count, 12):
         tag, kind, number, value = struct.unpack_from(f"{order}HHII", data, place)

@@ -1,8 +1,8 @@
 """Rendered images of sets (JPEG, upright, in sRGB on white, without metadata), thumbnails, and contact sheets of them.
 
 The result is that of a full decode and Pillow's LANCZOS. A JPEG far larger than the result is decoded at 1/2, 1/4 or
-1/8 of its size, where the difference is not visible (SSIM over 0.99; see `_SCALES`). The thumbnails of a page are in
-all small enough to be mailed.
+1/8 of its size, where the difference is not visible (SSIM over 0.99; see `_SCALES`). All thumbnails of a page together
+are small enough to be mailed.
 """
 
 import hashlib
@@ -74,8 +74,8 @@ class ThumbnailJob(NamedTuple):
 
 
 def run_render_job(job: RenderJob) -> str | tuple[str, str]:
-    """Work for a worker process: writes the file atomically, and returns the sha256 of what it wrote; or reason and
-    detail for a file that cannot be rendered. Raises OSError for what is not the file's fault, such as a full disk."""
+    """Write the file atomically in a worker process and return the sha256 of the result, or reason and detail if it
+    cannot be rendered. Raises OSError for other faults, such as a full disk."""
     try:
         rendered = render_image(_read(job.location, job.sha256), job.size, job.mode)
     except ChangedFileError as error:
@@ -203,9 +203,9 @@ def _draft(image: ImageFile.ImageFile, layout: _Layout, length: int) -> tuple[fl
 
 
 def _read(location: str, sha256: str | None) -> bytes:
-    """Return the file's bytes, which are decoded as they are: nothing opens the file again. Raises ChangedFileError
-    where their sha256 does not begin with `sha256`, RenderingError where the file is missing, too large or no file,
-    else OSError."""
+    """Return the file's bytes; exactly these are decoded, and the file is not opened again. Raises ChangedFileError if
+    their sha256 does not begin with `sha256`, RenderingError if the file is missing, too large or not a file, else
+    OSError."""
     try:
         data = read_bounded(location, MAX_FILE_BYTES)
     except (FileNotFoundError, IsADirectoryError) as error:
@@ -248,8 +248,8 @@ def make_thumbnails(
 
 
 def make_contact_sheet(thumbnails: Sequence[bytes], side: int) -> bytes:
-    """Return a JPEG with at most eight thumbnails in a row. Each thumbnail is a JPEG of at most `side` x `side` pixels
-    and stands in the middle of its square."""
+    """Return a JPEG with at most eight thumbnails in a row. Each thumbnail is a JPEG of at most `side` x `side` pixels,
+    centred in its square."""
     columns = min(len(thumbnails), _COLUMNS)
     rows = math.ceil(len(thumbnails) / _COLUMNS)
     cell = side + _GAP

@@ -1,9 +1,9 @@
 """Which images are the same: views propose pairs, their thumbnails are aligned, and fitted cuts decide.
 
 Two images are compared if any two of their views differ in at most `distance` bits. Their thumbnails are aligned from
-the best of three pairs of views, and they are the same if every measure is at most its cut: one contradiction decides,
-which no weighted sum offers. There are cuts for photos and for drawings, which have one shade in a large part of both.
-`benchmarks/duplicate_cuts.py` fits the cuts and writes them to same_images.yaml.
+the best of three pairs of views, and they are the same if every measure is at most its cut: a single contradiction
+decides, unlike in a weighted sum. There are separate cuts for photos and for drawings (one shade in a large part of
+both). `benchmarks/duplicate_cuts.py` fits the cuts and writes them to same_images.yaml.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ _MOST_OTHERS = 32  # images that an image is compared with in vain before the se
 
 @cache
 def read_cuts() -> tuple[float, FloatArray]:
-    """Return the share of one shade from which on two images are drawings, and the cuts (2, M) of photos and of
+    """Return the share of one shade from which two images count as drawings, and the cuts (2, M) of photos and
     drawings, in the order of MEASURES."""
     stored = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
     cuts = np.array([[stored[kind][name] for name in MEASURES] for kind in ("photos", "drawings")])
@@ -42,9 +42,9 @@ def read_cuts() -> tuple[float, FloatArray]:
 
 
 class ComparableImages:
-    """Images as a scan describes them, a row each, in the columns views, thumbnail and, where there are any, details,
-    null where unknown; `distance`, the bits in which views of the same image may differ; `turns`: the first image of a
-    pair may be turned so."""
+    """Images of a scan, one row each, with the columns views, thumbnail and, if any, details (null: unknown).
+    `distance`: the bits in which views of the same image may differ; `turns`: allowed turns of the first image of a
+    pair."""
 
     def __init__(self, frame: pd.DataFrame, distance: int, turns: Sequence[int] = AS_IT_IS) -> None:
         self.views = image_views.read_views(frame["views"])
@@ -58,7 +58,7 @@ class ComparableImages:
         self.known, self.results = np.zeros(0, np.int64), np.zeros(0, bool)  # pairs that were compared, in order
 
     def _add_turns(self) -> None:
-        """Add the views of turned images, which are found in their thumbnails."""
+        """Add the views of turned images, computed from their thumbnails."""
         known = np.flatnonzero(self.hashes.any(axis=(1, 2)))
         boxes = np.zeros((len(self.boxes), len(self.turns), *self.boxes.shape[2:]), np.uint8)
         hashes = np.zeros((len(self.hashes), len(self.turns), VIEWS), np.uint64)
@@ -85,7 +85,8 @@ class ComparableImages:
         return self.hashes[rows, turns, views], rows
 
     def view_distances(self, ones: RowIndices, others: RowIndices) -> RowIndices:
-        """Return in how many bits the nearest views of each pair (n,) differ, NO_BITS where there are none."""
+        """Return the number of bits in which the nearest views of each pair (n,) differ, NO_BITS if there are no
+        views."""
         return nearest_turns(self, ones, self, others)[0]
 
     def relate(self, ones: RowIndices, others: RowIndices) -> tuple[BoolArray, BoolArray]:
@@ -132,8 +133,9 @@ class ComparableImages:
 
 
 class _SameImages(Components):
-    """Sets of images that are the same, of hashes of their views (owners and whether the image is turned, (h,)). Near
-    hashes join images where `are_same` says so, of each image with one other at a time. `found`: these pairs (n, 2)."""
+    """Sets of images that are the same, built from hashes of their views (owners and whether the image is turned,
+    (h,)). Images with near hashes are joined if `are_same` confirms it, each image with one other at a time. `found`:
+    these pairs (n, 2)."""
 
     def __init__(self, images: ComparableImages, owners: RowIndices, is_turned: BoolArray) -> None:
         super().__init__(len(images.hashes), owners)
@@ -202,7 +204,7 @@ def _measure(
 
 
 def _differ_in_details(one: bytes | None, other: bytes | None, turn: int) -> bool:
-    """Return whether the small print of two flat images, of which one is a page or a screen, is known and differs."""
+    """Return whether the small print of two flat images is known and differs; one of them is a page or a screen."""
     if one is None or other is None or not (one[0] or other[0]):
         return False
     first, second = (np.frombuffer(some, np.uint8, offset=1).reshape(1, 32, 32) for some in (one, other))
@@ -212,8 +214,8 @@ def _differ_in_details(one: bytes | None, other: bytes | None, turn: int) -> boo
 def nearest_turns(
     images: ComparableImages, ones: RowIndices, other_images: ComparableImages, others: RowIndices
 ) -> tuple[RowIndices, RowIndices]:
-    """Return in how many bits the nearest views of pairs (n,) differ, NO_BITS where there are none, and the place of
-    the turn of the first image."""
+    """Return the number of bits in which the nearest views of pairs (n,) differ, NO_BITS if there are none, and the
+    index of the first image's turn."""
     bits = np.full((len(ones), len(images.turns)), NO_BITS, dtype=np.int64)
     for some in _slices(len(ones), _MANY):
         for place in range(len(images.turns)):

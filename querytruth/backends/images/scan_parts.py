@@ -83,8 +83,8 @@ def scan_store_folder(set_folder: Path) -> Path:
 
 
 def plan_scan_parts(source: ImageSource, items: pa.Array, folder: Path) -> list[ScanPartJob]:
-    """Return a job per part that has items. An item's part depends only on the item and on the number of parts, which
-    is a power of two."""
+    """Return a job per part that has items. An item's part depends only on the item and on the number of parts (a power
+    of two)."""
     parts = _LEAST_PARTS
     while len(items) > _MOST * parts:
         parts *= 2
@@ -203,15 +203,15 @@ def _empty_row(item: str, failure: RefusedItem | WorkerFailure) -> dict[str, Any
 
 
 def _row(item: str, image: ScannedImage, state: FileState | None) -> dict[str, Any]:
-    """`state` is that of a URL before it was read; if it changed meanwhile, it is read again next time."""
+    """`state` is the state of a URL before it was read; if it changed meanwhile, the URL is read again next time."""
     row = {name: getattr(image, name) for name in SCANNED_IMAGES_SCHEMA.names if name != "item"}
     return row | {"item": item, "reason": image.reason or None} | (state._asdict() if state else {})
 
 
 def read_scan_parts(jobs: Sequence[ScanPartJob], columns: Sequence[str], rows: Any = None) -> pa.Table:
-    """Return the chosen columns of all items, sorted by item, or of some rows (k,) of these; `image_id` stands for a
-    column, too. Uses the memory of what it returns and of the largest column once more. Raises UserError where a part
-    is missing, damaged or of another build."""
+    """Return the chosen columns of all items, sorted by item, or of some rows (k,) of these; `image_id` is accepted as
+    a column. Uses the memory of the result plus the largest column. Raises UserError if a part is missing, damaged or
+    from another build."""
     schema = pa.schema([_IMAGE_ID if name == "image_id" else SCANNED_IMAGES_SCHEMA.field(name) for name in columns])
     order = pc.sort_indices(pa.chunked_array([job.items for job in jobs], pa.string())).to_numpy().astype(np.uint32)
     order = order if rows is None else order[rows]

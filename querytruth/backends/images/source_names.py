@@ -1,4 +1,4 @@
-"""Item names: file names, which are bytes, as text, entries of a list, and URLs; millions of them in little memory."""
+"""Item names: file names (bytes) as text, entries of a list, and URLs; millions of them in little memory."""
 
 import posixpath
 import re
@@ -27,10 +27,10 @@ def decode_item(item: str) -> bytes:
 
 
 def parse_list_entry(entry: bytes, *, remote: bool) -> tuple[str, str]:
-    """Return the item for an entry of a list, and the reason why it is refused (else "").
+    """Return the item for an entry of a list, and the reason for refusing it, or "".
 
-    Relative entries must stay below the list's folder. Absolute paths and URLs are accepted, except from a `remote`
-    list, which must not name files of this machine. Web addresses are refused: only the guarded web client may fetch
+    Relative entries must stay below the list's folder. Absolute paths and URLs are accepted, except in a `remote` list,
+    which must not name files of this machine. Web addresses are refused, since only the guarded web client may fetch
     them. Passwords are refused, because items are published.
     """
     name, protocols = entry, _protocols(entry)
@@ -53,7 +53,7 @@ def parse_list_entry(entry: bytes, *, remote: bool) -> tuple[str, str]:
 
 
 def _protocols(entry: bytes) -> set[bytes]:
-    """Return the protocols of all links of a URL such as `zip://a.jpg::file:///album.zip`; none for a path."""
+    """Return the protocols of all links of a URL such as `zip://a.jpg::file:///album.zip`; empty for a path."""
     if b"://" not in entry:
         return set()
     links = [link.partition(b"://") for link in entry.split(b"::")]
@@ -71,7 +71,7 @@ def is_web_url(url: str) -> bool:
 
 
 def is_allowed_url(url: str) -> bool:
-    """Return whether every link of the URL is of a scheme that a source of images may have."""
+    """Return whether every link of the URL has a scheme that is allowed for a source of images."""
     return _protocols(url.encode("utf-8", "surrogateescape")) <= _ALLOWED
 
 
@@ -95,5 +95,5 @@ def parent_url(url: str) -> str:
 
 
 def is_inside(path: bytes, folder: bytes) -> bool:
-    """Return whether a real path is a real folder or lies below it."""
+    """Return whether a real path is a real folder or is below it."""
     return path == folder or path.startswith(folder.rstrip(b"/") + b"/")

@@ -27,8 +27,8 @@ _WIDEST = {"latitude": 90, "longitude": 180}
 
 @dataclass(frozen=True, slots=True)
 class SourceListing:
-    """`items` are sorted and unique. `refused` (item, reason, detail) has a row per entry that is no item. `carried`
-    has a row per item with those of CARRIED_COLUMNS that the table has; None where it has none."""
+    """`items` are sorted and unique. `refused` (item, reason, detail) has a row per refused entry. `carried` has a row
+    per item with the table's CARRIED_COLUMNS; None if it has none of them."""
 
     items: pa.LargeStringArray
     refused: pa.Table
@@ -44,13 +44,13 @@ class ListingBuilder:
         self._carried = {name: _Numbers() if name in NUMBER_COLUMNS else _Texts() for name in carried}
 
     def accept(self, item: str, values: Iterable[Any] = ()) -> None:
-        """Add an item, with a value for each carried column: "" or NaN where there is none."""
+        """Add an item with a value for each carried column; "" or NaN if it has none."""
         self._items.add(item)
         for column, value in zip(self._carried.values(), values, strict=True):
             column.add(value)
 
     def refuse(self, item: str, reason: str, detail: str | None = None) -> None:
-        """Add an entry that is no item, with its reason."""
+        """Add a refused entry with its reason."""
         for column, value in zip(self._refused, (item, reason, detail or ""), strict=True):
             column.add(value)
 
@@ -75,7 +75,7 @@ class ListingBuilder:
 
 
 class _Texts:
-    """Strings in one buffer, which takes a third of a list's memory."""
+    """Strings in one buffer, in a third of a list's memory."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -253,7 +253,7 @@ def _parquet_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _value(column: str, value: Any, place: str) -> str | float:
-    """Return a cell's value. Raises UserError for a cell that is no number or time where its column needs one."""
+    """Return a cell's value. Raises UserError for an invalid number or time."""
     if value is None or value == "":
         return math.nan if column in NUMBER_COLUMNS else ""
     try:

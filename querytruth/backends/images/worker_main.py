@@ -49,8 +49,8 @@ _SOON = 0.25  # seconds after which finished results are sent without waiting fo
 
 
 class WorkerRights(NamedTuple):
-    """What a worker may do: read the code of its function, in these folders, write below a folder (None: nowhere), and
-    open sockets. `inode` is that of the folder: a folder that was removed and made again is another one to the kernel.
+    """The rights of a worker: read the code of its function in these folders, write below a folder (None: nowhere), and
+    open sockets. `inode` belongs to the folder: the kernel treats a recreated folder as another one.
     """
 
     writable: str | None = None
@@ -151,7 +151,7 @@ class WorkerJob(NamedTuple):
 
 
 class ItemBatch(NamedTuple):
-    """Items, how many of their results are sent together, and for which of them the parent sends an open file."""
+    """Items, the number of results that are sent together, and the items for which the parent sends an open file."""
 
     items: list[Any]
     group_size: int
@@ -159,7 +159,8 @@ class ItemBatch(NamedTuple):
 
 
 def frame_message(message: Any) -> bytes:
-    """Return the length of the message's pickle, then the pickle: of what the parent sends, which a worker trusts."""
+    """Return the length of the message's pickle, then the pickle. It is used for the parent's messages only, which a
+    worker trusts."""
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return len(data).to_bytes(worker_messages.LENGTH, "little") + data
 
@@ -242,7 +243,7 @@ def _die_with_the_parent(life: int) -> None:
 
 
 def _own_pipes() -> tuple[BinaryIO, int]:
-    """Move the two pipes to the parent to descriptors to which no library prints."""
+    """Move the two pipes to the parent to descriptors that no library prints to."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # C libraries print warnings about files
@@ -252,7 +253,7 @@ def _own_pipes() -> tuple[BinaryIO, int]:
 
 
 def _limit(data: int) -> None:
-    """Limit private writable memory. RLIMIT_AS would count libraries and thread stacks, too."""
+    """Limit private writable memory. RLIMIT_AS would also count libraries and thread stacks."""
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     soft = data if hard == resource.RLIM_INFINITY else min(data, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
@@ -280,8 +281,8 @@ def _write(answers: int, data: bytes) -> None:
 
 
 def _frame_error(error: Exception) -> bytes:
-    """Return the error with the traceback as a note, framed; a RuntimeError with its text where it is none of Python's
-    own, or cannot be made again from its arguments."""
+    """Return the error, framed, with the traceback as a note; as a RuntimeError with its text if it is not a built-in
+    exception or cannot be rebuilt from its arguments."""
     note = f"In the worker process:\n{''.join(traceback.format_exception(error))}"
     error.add_note(note)
     try:

@@ -1,8 +1,8 @@
-"""What passes between a worker and its parent: open files of items to it, answers as plain data from it.
+"""Messages between a worker and its parent: open files of items to the worker, answers as plain data from it.
 
-The parent opens the files, because the worker may read no other file of the user. Answers are MessagePack, whatever a
-file has made of the worker. Numbers, texts, bytes, None and lists stand for themselves. Everything else is a map with
-one key that names its kind: a tuple, a record (a named tuple by its module and name), an array, a dict, an exception of
+The parent opens the files, because the worker may not read other files of the user. Answers are MessagePack, which is
+safe even if a file took over the worker. Numbers, texts, bytes, None and lists are sent directly. Everything else is a
+map with one key, its type: a tuple, a record (a named tuple by its module and name), an array, a dict, an exception of
 Python's own, a text that is not UTF-8, a large integer.
 """
 
@@ -26,7 +26,7 @@ _open: dict[str, int] = {}  # in a worker: the descriptor of the file of the ite
 
 
 class InvalidAnswer(Exception):
-    """Raised for bytes that are no answer, with the reason."""
+    """Raised for bytes that are not a valid answer, with the reason."""
 
 
 def frame_answer(kind: int, value: Any = None) -> bytes:
@@ -138,8 +138,8 @@ def item_location(item: Any) -> str | None:
 
 
 def hand_over(items: Sequence[Any], channel: socket.socket) -> list[bool]:
-    """Open the items' files and sends their descriptors in one message. Returns which items have one; none for those
-    that cannot be opened: then the worker finds out why."""
+    """Open the items' files and send their descriptors in one message. Return which items have one; for files that
+    cannot be opened, the worker finds the reason."""
     handles = [_open_location(item_location(item)) for item in items]
     opened = [handle for handle in handles if handle is not None]
     try:

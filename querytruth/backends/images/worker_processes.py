@@ -64,7 +64,7 @@ def finish_in_workers(
 
 
 class _MappedItems:
-    """A call of `map_in_workers`: its worker, if any, and the items that wait for a result, of which the first `alone`
+    """A call of `map_in_workers`: its worker, if any, and the items that wait for a result; the first `alone` of them
     are answered one by one."""
 
     def __init__(self, work: Any, finish: Any, limits: WorkerLimits, writable: Path | None) -> None:

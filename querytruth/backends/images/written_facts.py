@@ -1,9 +1,9 @@
 """Facts that people and programs wrote into an image file or beside it: who, where, when and what.
 
 One reader for all forms: `read_facts` takes the bytes of an image, of an XMP sidecar, or of a JSON or YAML document.
-Which field is which kind of fact is in `written_facts.yaml`. Nothing that a file holds can choose a path, an entity or
-an address: documents with a DTD are refused, texts are decoded here, and every file has a limit. What cannot be read is
-a line of `problems`, and the rest counts.
+`written_facts.yaml` maps fields to kinds of facts. A file cannot choose a path, an entity or an address: documents with
+a DTD are refused, texts are decoded here, and every file has a limit. Each unreadable part becomes a line of
+`problems`; the rest is used.
 
 Sources: XMP Specification Part 1 and 3 (2012), MWG Guidelines 2.0 (2010), IPTC-IIM 4.2, Exif 2.32, Microsoft's People
 Tags schema.
@@ -99,8 +99,8 @@ def read_xmp(data: bytes, source: str, problems: list[str]) -> Iterator[Fact]:
 
 
 def _parse_xml(data: bytes, problems: list[str]) -> ElementTree.Element:
-    """Return the root of a packet. It is parsed as a text, so that no declaration in it chooses an encoding; a DTD,
-    without which there is no entity, is refused."""
+    """Return the root of a packet. It is parsed as text, so that no declaration in it chooses an encoding; a DTD is
+    refused, so that there are no entities."""
     if len(data) > MAX_BLOCK_BYTES:
         raise ValueError(f"{len(data) >> 20} MB, more than {MAX_BLOCK_BYTES >> 20} MB")
     encoding = _MARKS.get(data[:2], "utf-8")
@@ -224,7 +224,7 @@ def _find_regions(properties: Properties, source: str, problems: list[str]) -> I
 
 
 def to_number(text: object = None, *_: object) -> float:
-    """Return a number, nan for what is none."""
+    """Return a number, or nan if it is not a number."""
     try:
         return float(text)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -246,8 +246,8 @@ def _make_region(name: object, box: Sequence[float], fact: Fact, problems: list[
 
 
 def read_iptc(data: bytes) -> Iterator[Fact]:
-    """Yield the facts of an IPTC-IIM block: UTF-8 where the record of the character set says so, else Latin-1 as
-    Windows has it (cp1252)."""
+    """Yield the facts of an IPTC-IIM block: UTF-8 if the character set record declares it, else Windows Latin-1
+    (cp1252)."""
     records = list(_list_datasets(data))
     is_utf8 = any(number == (1, 90) and value == b"\x1b%G" for number, value in records)
     for (record, number), value in records:

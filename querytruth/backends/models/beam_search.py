@@ -1,8 +1,8 @@
 """Beam search that processes each prompt once, through the public interface of transformers' caches.
 
-transformers processes a prompt once per beam. An image takes some hundred tokens of the prompt, its caption 48, so that
-most of this work is repeated. Here the prompts fill a cache, which is then repeated for the beams, as transformers
-documents for prompts that several texts share ("Prefill a cache").
+transformers processes a prompt once per beam. An image takes some hundred tokens of the prompt and its caption 48, so
+most of this work is repeated. Here the prompts fill a cache, which is then repeated for the beams, as the transformers
+documentation describes for shared prompts ("Prefill a cache").
 """
 
 import logging

@@ -63,12 +63,12 @@ def answer_requests(
     advance: Callable[[int], None] = lambda _requests: None,
     find_fault: FindFault = lambda _request, _reply: "",
 ) -> AnsweredRequests:
-    """Return stored answers and asks the model for the others. `offline` makes no call; `retry_failures` repeats final
-    failures; `role` is that of the measured pace; no call starts once the budget of `spending` is spent. Raises
-    BudgetSpentError where that leaves questions open, and UserError after `give_up_after` failures of the endpoint
-    in a row; stored answers remain. `find_fault` says why a reply is of no use; many such replies in a row are a
-    failure of the endpoint, and are asked for again. Before it stops, a question that was answered well is asked again:
-    if it is answered well, the items are at fault, and the others go on."""
+    """Return stored answers and ask the model for the others. `offline` makes no call; `retry_failures` repeats final
+    failures; `role` names the measured pace; no call starts once the budget of `spending` is spent. Raises
+    BudgetSpentError if questions then remain open, and UserError after `give_up_after` failures of the endpoint in a
+    row; stored answers remain. `find_fault` returns why a reply is unusable; many unusable replies in a row count as a
+    failure of the endpoint and are requested again. Before stopping, a question with a usable answer is asked again: if
+    its answer is usable again, the items are at fault, and the run continues."""
     keys = [reply_key(model.identity, request) for request in requests]
     if model.is_recorded:
         recorded = model.reply(requests)
@@ -111,7 +111,7 @@ def answer_requests(
 def _find_good(
     asked: dict[str, ChatRequest], known: dict[str, ChatAnswer], find_fault: FindFault
 ) -> ChatRequest | None:
-    """Return a question with a stored reply that is of use; None where there is none."""
+    """Return a question with a usable stored reply, or None."""
     replies = ((request, known[key]) for key, request in asked.items())
     good = (request for request, answer in replies if isinstance(answer, Reply) and not find_fault(request, answer))
     return next(good, None)
@@ -206,11 +206,11 @@ def _may_be_of_item(answer: ChatAnswer) -> bool:
 
 
 class _EndpointWatch:
-    """Tells a faulty endpoint from faulty items, answer by answer.
+    """Distinguish a faulty endpoint from faulty items, answer by answer.
 
-    It is given up (`last`) where many answers in a row fail, or are of no use; not for single questions. An answer that
-    the endpoint may give to every question is about its own, and so final, only where a usable reply came before it
-    and another one after it; until then it is stored as a failure that passes."""
+    The endpoint is given up (`last`) if many answers in a row fail or are unusable, not for single questions. An answer
+    that the endpoint may give to every question becomes final only if usable replies came before and after it; until
+    then it is stored as a transient failure."""
 
     def __init__(
         self, model: ChatModel, find_fault: FindFault, give_up_after: int, good: ChatRequest | None, spending: Spending
@@ -259,8 +259,8 @@ class _EndpointWatch:
         return proven
 
     def end(self) -> list[tuple[str, ChatAnswer]]:
-        """Return what came after the last usable reply and is too little to doubt the model: failures that say so
-        themselves and, where the model answered another question well, useless replies."""
+        """Return the answers after the last usable reply that are too few to doubt the model: failures of a
+        useless answer and, if the model answered another question well, unusable replies."""
         useless = [(key, one) for key, one in self._open.items() if getattr(one, "reason", "") in _USELESS]
         return useless + [pair for pair in self._open.items() if self._good and isinstance(pair[1], Reply)]
 

@@ -42,9 +42,9 @@ def parse_chat_completion(
     redaction: Redaction,
     read: Callable[[Any], float | None] | None = None,
 ) -> ChatAnswer:
-    """Return the reply in an answer with status 200; a failure for any other status, body or text. The text is
-    verbatim; token counts that are missing or invalid are None. With `read`, the reply is the number that this finds in
-    the answer, and one in which it finds none is a failure."""
+    """Return the reply in an answer with status 200, or a failure for any other status, body or text. The text is
+    verbatim; missing or invalid token counts are None. With `read`, the reply is the number that `read` finds in the
+    answer, or a failure if it finds none."""
     raw = decode_redacted(answer.body, redaction)
     try:
         if answer.status != 200:
@@ -141,8 +141,8 @@ def read_yes_or_no(token: str) -> bool | None:
 
 
 def read_yes_reply(text: str) -> bool | None:
-    """Return whether a reply says yes or no, as a word of its own at the start ("Yes, it does", "是的。"); None for
-    any other: "no image", "对不起" (sorry) and "不确定" (not sure) are neither."""
+    """Return True for yes and False for no, if the reply starts with that word ("Yes, it does", "是的。"), else None:
+    "no image", "对不起" (sorry) and "不确定" (not sure) are neither."""
     first, *_ = _END_OF_WORD.split(text.strip().strip(_MARKS), maxsplit=1)
     return read_yes_or_no(first)
 

@@ -26,9 +26,9 @@ _SAMPLES, _SAMPLE = 64, 64 << 10
 
 
 def find_model_folder(name: str, stage: str) -> Path:
-    """Return the folder of a model by its path or its name on the hub; a folder of the hub has the commit as its name.
-    With HF_HUB_OFFLINE=1 only the cache is used. Raises UserError where there is no such model, and where its weights
-    are no safetensors."""
+    """Return the folder of a model by its path or its name on the hub; a folder of the hub is named after the commit.
+    With HF_HUB_OFFLINE=1 only the cache is used. Raises UserError if the model does not exist or its weights are not
+    safetensors."""
     if Path(name).is_dir():
         check_weight_format(name, Path(name), stage)
         return Path(name)
@@ -49,7 +49,7 @@ def find_model_folder(name: str, stage: str) -> Path:
 
 
 def must_download_model(name: str) -> bool:
-    """Return whether the hub has to be asked for a model; False also where it cannot be asked, which loading
+    """Return whether a model must be requested from the hub; also False if the hub cannot be asked, which loading
     reports."""
     if Path(name).is_dir() or is_offline():
         return False
@@ -108,8 +108,8 @@ def _check_index(name: str, folder: Path, stage: str) -> None:
 
 
 def _check_configurations(name: str, folder: Path, stage: str) -> None:
-    """Raise UserError for a key that is there twice, since libraries differ in which of its values they take, and for
-    more layers than any model has: transformers makes each before it looks at the weights."""
+    """Raise UserError for a repeated key, since libraries differ in which value they use, and for more layers than any
+    model has, since transformers creates all layers before it reads the weights."""
     for file in sorted([*folder.glob("modules.json"), *folder.glob("*config*.json")]):
         try:
             found = _find_endless(parse_json(file.read_bytes()))
@@ -148,10 +148,9 @@ def download_hint(name: str) -> str:
 
 
 def resolve_model_revision(name: str, revision: str | None) -> tuple[str, str]:
-    """Return the name to show (of a folder its last part alone) and the revision: a digest of the folder's files, or
-    the commit. A branch is resolved to its commit by the hub, or, where that does not answer, by the cache. Raises
-    UserError where
-    there is no such model."""
+    """Return the display name (for a folder, only its last part) and the revision: a digest of the folder's files, or
+    the commit. The hub resolves a branch to its commit, or the cache if the hub does not answer. Raises UserError if
+    the model does not exist."""
     if Path(name).is_dir():
         return Path(name).resolve().name, "files:" + _folder_digest(Path(name))
     if revision and re.fullmatch(r"[0-9a-f]{40}", revision):
@@ -187,8 +186,8 @@ def _folder_digest(folder: Path) -> str:
 
 
 def choose_device(device: str | None, stage: str, next_step: str = "set the device to cpu") -> Any:
-    """Return the torch device of that name; for None a GPU if there is one. Raises UserError where it cannot be
-    used, or torch is not installed."""
+    """Return the torch device with this name, or for None a GPU if there is one. Raises UserError if it cannot be used
+    or torch is not installed."""
     try:
         import torch
     except ImportError as error:

@@ -145,8 +145,8 @@ class LocalChatModel:
         return environment.make_environment_fault("ask chat model", self.identity.name, error, self._weights.model)
 
     def _generate_halving(self, questions: Sequence[_Question], is_whole: bool = True) -> list[chat.ChatAnswer]:
-        """Halve a batch that fails, down to the single question at fault. Raises EnvironmentFault where a harmless
-        question fails as well, and where the first questions of a model all do: there is no sign that it ever works."""
+        """Halve a batch that fails, down to the single question at fault. Raises EnvironmentFault if a harmless
+        question fails as well, or if all first questions of a model fail: nothing shows that it ever works."""
         if not questions:
             return []
         try:

@@ -95,8 +95,8 @@ def find_pairs_above(
 
 
 class NearestRows:
-    """Finds the rows of `others` (m, d) nearest to vectors; above EXACT_UP_TO rows it misses some of them, and compares
-    numbers of 16 bits, which take half of the memory of the rows."""
+    """Find the rows of `others` (m, d) nearest to vectors. Above EXACT_UP_TO rows the search is approximate and uses
+    16-bit numbers, which halve the memory."""
 
     def __init__(self, others: Vectors) -> None:
         self._others, self._cells = np.ascontiguousarray(others, dtype=np.float32), None
@@ -176,7 +176,7 @@ def build_cell_index(centres: Vectors, *, in_halves: bool = False) -> Any:
 
 @contextmanager
 def use_faiss_threads(count: int) -> Iterator[None]:
-    """Set the number of FAISS's threads, which holds for the whole process, and restore it at the end."""
+    """Set the number of FAISS threads of the whole process, and restore it at the end."""
     import faiss
 
     before = faiss.omp_get_max_threads()

@@ -1,8 +1,8 @@
-"""What builds share beside replies: leases on questions, the measured pace of models, and what a budget has left.
+"""State that builds share besides replies: leases on questions, the measured pace of models, and the rest of a budget.
 
-Of several builds that need the same reply, one asks for it. A lease ends when its holder releases it, when its process
-is gone (seen on the same machine), or when it was not renewed for a minute (seen from other machines, whose clocks must
-agree to some seconds). The pace is for plans; no build depends on it.
+If several builds need the same reply, one of them asks for it. A lease ends when its holder releases it, when its
+process is gone (seen on the same machine), or when it was not renewed for a minute (seen from other machines, whose
+clocks may differ by some seconds). The pace is for plans; no build depends on it.
 """
 
 import math
@@ -42,8 +42,8 @@ class Lease(msgspec.Struct):
 
 
 class QuestionLeases:
-    """The leases of one run. Those of all runs are one object, replaced on the condition that nobody else replaced it
-    meanwhile. Methods raise UserError for errors of the place."""
+    """The leases of one run. The leases of all runs are one object, which is replaced only if nobody else replaced it
+    meanwhile. Methods raise UserError for errors of the store."""
 
     def __init__(self, objects: "Objects", holder: str = "") -> None:
         """`holder`: machine, process, its start and a name of the run; "" for this process."""
@@ -131,7 +131,7 @@ def is_over(holder: str, expires: float) -> bool:
 
 @dataclass(slots=True)
 class QuestionPace:
-    """The seconds of a run of questions, of which `at_once` are asked at a time, and its replies."""
+    """The seconds and replies of a run of questions, with `at_once` questions at a time."""
 
     at_once: int
     replies: int = 0
@@ -160,7 +160,7 @@ class QuestionPace:
             self.seconds += monotonic() - start
 
     def as_run(self, role: str) -> PastRun | None:
-        """Return the run; None where failures, which may come at once, are more than the replies."""
+        """Return the run, or None if there are more failures than replies, since failures can be immediate."""
         if self.replies <= self.failures:
             return None
         calls, milliseconds = self.replies + self.failures, round(self.seconds * 1000)

@@ -1,8 +1,8 @@
-"""The answer in a model's reply: without its reasoning, the turns that follow, and what ties words to image regions.
+"""The answer in a model's reply, without its reasoning, later turns, and marks of image regions.
 
-Model families wrap the answer in marks of their own, and servers leave them in the text. The marks differ, their
-grammar does not: a mark is a name in brackets, `<name>`, `</name>`, `<|name|>`, `<|name>`, `<name|>`, `[NAME]` or
-`【name】`, also with full-width or triangular brackets. The words of its name say what it begins or ends:
+Model families wrap the answer in their own marks, and servers leave them in the text. The marks differ, but their
+grammar is the same: a mark is a name in brackets, `<name>`, `</name>`, `<|name|>`, `<|name>`, `<name|>`, `[NAME]` or
+`【name】`, also with full-width or triangular brackets. The words of its name show what it begins or ends:
 
 - **reasoning**: `<think>` (Qwen, DeepSeek; often the end alone), `[THINK]` (Mistral), `◁think▷` (Kimi), `<seed:think>`,
   `<|START_THINKING|>` (Cohere), `<|begin_of_thought|>`, `<unused94>thought` (Gemma), channels other than `final`
@@ -13,7 +13,7 @@ grammar does not: a mark is a name in brackets, `<name>`, `</name>`, `<|name|>`,
 - **a region**: `<box>`, `<ref>`, `<|box_start|>`, `<loc_12>` (Florence), `<patch_index_0044>` (Kosmos),
   `[x1, y1, x2, y2]`.
 
-A mark that fits none of these stays, so that a rule for the kind of text can reject it. Patterns are bounded, so that
+Any other mark stays, so that a rule for the kind of text can reject it. Patterns are bounded, so that
 the time grows with the length of a reply and no faster.
 """
 
@@ -190,8 +190,8 @@ def read_labelled_answer(text: str) -> ReplyAnswer:
 
 
 def cut_at_next_turn(text: str) -> tuple[str, bool]:
-    """Return what the model says in its own first turn, by roles before a colon or alone on a line, and whether
-    anything was cut."""
+    """Return the text of the model's first turn, by roles before a colon or alone on a line, and whether anything was
+    cut."""
     roles = list(_ROLE.finditer(text))
     if not roles:
         return text, False
@@ -312,7 +312,7 @@ def _split_turns(raw: str) -> list[_Turn]:
 
 
 def _classify(mark: re.Match[str]) -> tuple[str, bool]:
-    """Return what a mark is of, '' for one that is none of a reply's envelope, and whether it ends it."""
+    """Return the kind of a mark ('': not part of a reply's envelope) and whether it is an end mark."""
     name, words = (mark["name"] or mark["square"]).casefold(), _words_of(mark)
     is_token = mark["name"] is not None and "|" in mark["before"] + mark["after"]
     is_end = "/" in (mark["before"] or "") + (mark["slash"] or "") or "end" in words

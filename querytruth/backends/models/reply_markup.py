@@ -81,7 +81,7 @@ def has_prompt_echo(text: str, prompt_template: str) -> bool:
 
 
 def _is_long_enough(letters: str) -> bool:
-    """Return whether a match of these letters is no coincidence."""
+    """Return whether a match of these letters is unlikely to be a coincidence."""
     return len(letters) >= (6 if _CJK.search(letters) else 15)
 
 

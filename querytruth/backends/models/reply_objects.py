@@ -1,12 +1,12 @@
-"""What a reply store consists of: names and bytes of its objects, in a database or a bucket.
+"""The objects of a reply store, their names and bytes, in a database or a bucket.
 
     store.json                              the store's id
     answers/<c>/<key>-<generation>          one answer; <c>: the first character of the key
-    passing/<c>/<key>-<generation>          what an endpoint sent in place of an answer
+    passing/<c>/<key>-<generation>          what an endpoint sent instead of an answer
     models/<sha256>                         one model with answers
-    index/pack-<sha256>                     copies of many replies, for those who need them all from a bucket
+    index/pack-<sha256>                     copies of many replies, to read all of them from a bucket
     index/refresh-<sha256>                  the answers that a refresh has set aside
-    paces/<model>/<random>                  what a run of questions took
+    paces/<model>/<random>                  the duration of a run of questions
     leases.json                             open questions that a run is asking
 
 A reply is never replaced: a refresh sets generation N of an answer aside, and the next one is N + 1. Nothing is
@@ -41,14 +41,14 @@ _Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 
 
 class AnswerPlace(NamedTuple):
-    """Which answer: the key of its question, and how many answers to it were set aside before."""
+    """The identity of an answer: the key of its question, and how many earlier answers were set aside."""
 
     key: str
     generation: int
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A stored answer: what was asked of which model, and what it said. `request` and `raw` are "" in a copy."""
+    """A stored answer: the question, the model and its reply. `request` and `raw` are "" in a copy."""
 
     key: str
     generation: _Number
@@ -64,7 +64,7 @@ class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def place(self) -> AnswerPlace:
-        """Which answer it is."""
+        """Return the identity of the answer."""
         return AnswerPlace(self.key, self.generation)
 
     @property
@@ -83,7 +83,7 @@ class SetAside(msgspec.Struct):
 
 
 class StoreFile(msgspec.Struct):
-    """What store.json says: the store's id, which names its cache."""
+    """The content of store.json: the store's id, which names its cache."""
 
     id: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
     format: Literal["querytruth replies 1"] = "querytruth replies 1"
@@ -162,7 +162,7 @@ def decode(url: str, data: bytes, kind: type[R], next_step: str = _DAMAGED) -> R
 
 
 def model_name(identity: str) -> str:
-    """Return the name of a model's object, which holds its identity as canonical JSON."""
+    """Return the name of a model's object; the object holds its identity as canonical JSON."""
     return f"models/{digest(identity.encode())}"
 
 
@@ -173,7 +173,7 @@ def read_model(url: str, data: bytes) -> dict[str, Any]:
 
 
 def write_index(kind: str, value: Any) -> tuple[str, bytes]:
-    """Return name and bytes of a pack, which is a list of answers, or of a refresh."""
+    """Return name and bytes of a pack (a list of answers) or of a refresh."""
     data = gzip.compress(msgspec.json.encode(value), 6, mtime=0)
     return f"index/{kind}-{digest(data)}", data
 

@@ -80,7 +80,7 @@ class ReplyStore:
         return answers
 
     def find_elsewhere(self, keys: Iterable[str]) -> dict[str, Reply]:
-        """Return replies that other sets have, but for questions whose replies were set aside here."""
+        """Return the replies of other sets, except for questions whose replies were set aside here."""
         found, left = dict[str, Reply](), {key for key in keys if key not in self._ended}
         for path in self._others if left else ():
             with suppress(UserError), open_reply_store(path) as other:
@@ -142,7 +142,7 @@ class ReplyStore:
         return len(chosen)
 
     def record_pace(self, identity: ModelIdentity, role: str, pace: QuestionPace) -> None:
-        """Store the measured pace of a run of questions, which has ended, and a pack of its replies."""
+        """Store the measured pace of a finished run of questions and a pack of its replies."""
         self._pack_rest()
         if (run := pace.as_run(role)) is not None:
             self._objects.put({f"{_paces_of(identity)}{uuid.uuid4().hex}": msgspec.json.encode(run)})

@@ -114,8 +114,8 @@ def encode_for_endpoint(data: bytes) -> tuple[str, bytes] | Failure:
 
 
 def _describe_failure(data: bytes, error: Exception) -> Failure:
-    """Return why an image cannot be decoded. Raises EnvironmentFault where the decoder fails for every image, and this
-    failure is none of the image."""
+    """Return why an image cannot be decoded. Raises EnvironmentFault if the decoder fails for every image, so that the
+    image is not at fault."""
     if isinstance(error, UnusableImage) and error.reason == "too_many_pixels":
         return Failure("image_too_large", "final", f"{error.detail} pixels")
     with translate_environment_faults("decode images", "the images of the questions"):

@@ -1,6 +1,6 @@
 """Keys of questions, digests of answers, and transcripts: recorded answers as JSON lines.
 
-Replies that a refresh has set aside are those of an earlier moment: a rebuild of an older version uses them. The first
+A rebuild of an older version uses the replies that a refresh has set aside. The first
 line of a transcript names the model; each further one holds a question and its answer.
 """
 

@@ -1,9 +1,8 @@
-"""Vectors of models: our own, in files that are only added, and another program's Parquet parts.
+"""Vectors of models: our own, in append-only files, and Parquet parts of other programs.
 
-No image is encoded twice. FOLDER/images/*.parquet of another program has the columns image_id and vector,
+No image is encoded twice. For other programs, FOLDER/images/*.parquet has the columns image_id and vector, and
 FOLDER/queries/*.parquet query_id and vector; a vector is a list of numbers of the same length in every row. A million
-rows and more are read in batches into one array. Decoded images of one size lie in two .npy files, which are
-memory-mapped.
+rows and more are read in batches into one array. Decoded images of one size are in two memory-mapped .npy files.
 """
 
 import hashlib
@@ -58,8 +57,8 @@ class VectorStore:
 
 
 def is_sound_vector_file(path: Path) -> bool:
-    """Return whether a file that others may have written is one of a vector store, with finite numbers. Reads it within
-    the limits of `bounded_parquet`."""
+    """Return whether an untrusted file is a valid file of a vector store, with finite numbers. It is read within the
+    limits of `bounded_parquet`."""
     try:
         names, vector = zip(*((field.name, field.type) for field in read_parquet_schema(path)), strict=True)
         if names != ("image_id", "vector") or not pa.types.is_fixed_size_list(vector[1]):
@@ -102,9 +101,9 @@ def _read_files(folder: Path, keys: Sequence[str], dimensions: int) -> tuple[Vec
 def read_vectors(
     folder: Path, id_name: str, ids: pa.Array, advance: Callable[[int], None] = lambda _rows: None
 ) -> tuple[Vectors, NDArray[np.bool_], int]:
-    """Read the vectors of these ids, in any order of parts and rows. Returns vectors (n, d), which of them are known
-    (n,), with zeros for the others, and the number of rows with other ids. Raises UserError for repeated ids, vectors
-    of different length and missing columns."""
+    """Read the vectors of these ids, in any order of parts and rows. Return the vectors (n, d), zeros if unknown,
+    whether each is known (n,), and the number of rows with other ids. Raises UserError for repeated ids, vectors of
+    different length and missing columns."""
     vectors: Vectors | None = None
     known, other_rows = np.zeros(len(ids), dtype=bool), 0
     for path, batch in _batches(folder, id_name):

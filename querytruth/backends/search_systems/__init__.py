@@ -1,7 +1,7 @@
 """Search systems under test: one module each, named as the value of `system` in a file, with `load(options)`.
 
-A system answers with the ids that its index has; `ids` states which column of a set's images they are. The addresses
-are those of the user's own services, so that private ones are allowed, as they never are for the crawler.
+A system answers with the ids of its index; `ids` states which column of a set's images they match. The addresses are
+those of the user's own services, so private addresses are allowed, unlike for the crawler.
 """
 
 from dataclasses import dataclass
@@ -55,8 +55,8 @@ class SearchHit:
 
 
 class SearchFailure(Exception):
-    """A query without an answer. `reason` is a code; `retry_after` is the shortest pause before a retry, in seconds,
-    None where a retry is of no use."""
+    """A query without an answer. `reason` is a code; `retry_after` is the shortest pause before a retry in seconds
+    (None: do not retry)."""
 
     def __init__(self, reason: str, detail: str = "", retry_after: float | None = None) -> None:
         self.reason, self.detail, self.retry_after = reason, detail, retry_after
@@ -64,7 +64,7 @@ class SearchFailure(Exception):
 
 
 class SearchSystem(Protocol):
-    """What `load` returns. The identity is what recorded answers depend on; it holds no secret."""
+    """The interface that `load` returns. The identity is what recorded answers depend on; it has no secret."""
 
     @property
     def options(self) -> SearchSystemOptions: ...
@@ -85,7 +85,7 @@ class ImageSearchSystem(SearchSystem, Protocol):
 
     @property
     def takes_images(self) -> bool:
-        """Return whether the file describes a search by images; then it is none by texts."""
+        """Return whether the file describes a search by images, and so not by texts."""
 
     def search_image(self, image: bytes, k: int) -> list[SearchHit]:
         """Return at most k hits for the bytes of an image, the best first; called by several threads. The ids are
@@ -110,7 +110,7 @@ def load_system_file(path: Path) -> SystemFile:
 
 
 class QueryEncoder:
-    """Turns texts into vectors by an embedder, which is loaded at the first text."""
+    """Turn texts into vectors with an embedder, which is loaded at the first text."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -23,12 +23,12 @@ _PLAIN_KEY = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
 class HttpSearchOptions(SearchSystemOptions):
-    """`{query}` and `{k}` stand for the text and the number of results in `url`, `query` (the address's parameters) and
-    `body` (JSON), always encoded for their place. A search by images has `{image}` in `body`, for base64, or
-    `image_part`, the name of a form's part with the file; the form's fields are those of `body`. `header_env`: by
-    header the environment variable with its value. `results`, `id`, `score` are JMESPath: the list, and in each of its
-    entries the id and the score; without `score` the order is the ranking. `count` finds the size of the index in an
-    answer."""
+    """`{query}` and `{k}` are replaced by the text and the number of results in `url`, `query` (the parameters of the
+    address) and `body` (JSON), encoded for their place. A search by images has `{image}` in `body`, for base64, or
+    `image_part`, the name of the form part with the file; the form's fields come from `body`. `header_env`: the
+    environment variable with the value of each header. `results`, `id` and `score` are JMESPath expressions: the list,
+    and in each entry the id and the score; without `score` the order is the ranking. `count` finds the size of the
+    index in an answer."""
 
     url: str
     method: Literal["GET", "POST"] = "GET"
@@ -101,7 +101,7 @@ class HttpSearch:
         return lines
 
     def count_items(self) -> int | None:
-        """Return what `count` finds in an answer; None for a search by images, which would need one."""
+        """Return what `count` finds in an answer; None for a search by images, which would need an image."""
         if self._count is None or self.takes_images:
             return None
         found = self._count.search(self.read_answer("a", 1))
@@ -156,8 +156,8 @@ def fill_template(value: Any, text: str, k: int) -> Any:
 
 
 def read_hits(answer: Any, results: Any, id_: Any, score: Any) -> list[SearchHit]:
-    """Return the hits of an answer by compiled expressions. An entry without an id has the id "". Raises
-    SearchFailure where there is no list of results."""
+    """Return the hits of an answer by compiled expressions. An entry without an id gets the id "". Raises SearchFailure
+    if there is no list of results."""
     try:
         found = results.search(answer)
         if not isinstance(found, list):
@@ -200,7 +200,7 @@ def _read_id(value: Any) -> str:
 
 
 def _read_score(value: Any) -> float:
-    """Return the number, which may be written as a text ("0.42"); NaN for anything else, which the run counts."""
+    """Return the number, also from a text ("0.42"); NaN for anything else, which the run counts."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
     try:

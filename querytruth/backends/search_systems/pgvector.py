@@ -24,8 +24,8 @@ _OPERATORS = {"cosine": "<=>", "inner_product": "<#>", "l2": "<->"}
 
 class PgvectorOptions(SearchSystemOptions):
     """`dsn_env`: the variable with the connection string. `table`, `id_column`, `vector_column`, `distance` and
-    `embedder`; or `sql`, a statement with `%(query)s`, `%(vector)s` (with an embedder) and `%(k)s`, which returns id
-    and score, the best first."""
+    `embedder`; or `sql`, a statement with `%(query)s`, `%(vector)s` (with an embedder) and `%(k)s`, which returns ids
+    and scores, the best first."""
 
     dsn_env: str
     table: str | None = None

@@ -122,7 +122,7 @@ class CrawlerClient:
             return FailedFetch("deadline", "transient", "the deadline passed, including the wait for the host's turn")
 
     def retry_delay(self, answer: FetchResult, attempt: int, ends: float) -> float | None:
-        """Return the seconds before the next try; None where there is none."""
+        """Return the seconds before the next attempt, or None if there is none."""
         if isinstance(answer, FetchedResource) or answer.retry_in is None or attempt >= self.limits.tries:
             return None
         pause = max(answer.retry_in, self.limits.pause * 2.0 ** (attempt - 1))

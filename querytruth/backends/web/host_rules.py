@@ -1,6 +1,6 @@
-"""What hosts ask of a crawler: robots.txt (RFC 9309), X-Robots-Tag, pauses, and few requests at a time.
+"""Rules of hosts for crawlers: robots.txt (RFC 9309), X-Robots-Tag, pauses, and few requests at a time.
 
-A host that cannot be reached, or that refuses everything for minutes, is given up for the rest of the run; the next run
+A host that cannot be reached, or refuses everything for minutes, is skipped for the rest of the run; the next run
 tries it again.
 """
 

@@ -35,7 +35,7 @@ FILES_PER_BATCH = 4  # files decoded and stored together
 
 @dataclass(frozen=True, slots=True)
 class FetchedImage:
-    """An image with its facts, or the reason why there is none; `width` and `height` are of the upright image."""
+    """An image with its facts, or the reason for its absence; `width` and `height` belong to the upright image."""
 
     url: str
     reason: str = ""

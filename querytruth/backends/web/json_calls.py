@@ -111,7 +111,7 @@ def refuse_secret_names(option: str, names: Iterable[str]) -> None:
 
 
 def check_service_url(url: str) -> None:
-    """Raise UserError for what is no http address, and for one that could hold a key."""
+    """Raise UserError for an address that is not http or could contain a key."""
     if (parts := parse_address(url)) is None:
         raise UserError(SEARCH_SYSTEMS.stage, "url", "is not an http address", "write it as http://host:8000/search")
     if "@" in parts.netloc or any(_SECRET_NAME.fullmatch(name) for name, _ in parse_qsl(parts.query)):

@@ -87,7 +87,7 @@ class IncomingBody:
 
 
 class FetchToStore(NamedTuple):
-    """A fetch to store. `body`: a file, which the store takes over; `image_facts`: a reader's name and what it read."""
+    """A fetch to store. `body`: a file that the store takes over; `image_facts`: a reader's name and its facts."""
 
     request: WebRequest
     result: FetchResult
@@ -138,7 +138,7 @@ class PageStore:
             incoming.close()
 
     def save_all(self, arrivals: Sequence[FetchToStore]) -> list[StoredFetch]:
-        """Store several, as `save` does. A fetch that was stopped is returned, but not stored."""
+        """Store several fetches like `save`. A stopped fetch is returned but not stored."""
         kept = [make_stored_fetch(arrival.request, arrival.result) for arrival in arrivals]
         rows: dict[str, bytes] = {}
         changed_folders: set[Path] = set()
@@ -159,7 +159,7 @@ class PageStore:
         return kept
 
     def body_path(self, sha256: str) -> Path:
-        """Return the path of the body with that digest, which may be missing."""
+        """Return the path of the body with this digest; the file may be missing."""
         return self.folder / "bodies" / sha256[:2] / sha256
 
     def read_body(self, sha256: str) -> bytes:
@@ -167,7 +167,7 @@ class PageStore:
         return self.body_path(sha256).read_bytes()
 
     def open_incoming_body(self) -> IncomingBody:
-        """Return a new file for a body, which the caller closes. Raises StoreWriteError."""
+        """Return a new file for a body; the caller closes it. Raises StoreWriteError."""
         with translate_write_errors():
             make_durable_folder(self._incoming)
             path = self._incoming / secrets.token_hex(8)

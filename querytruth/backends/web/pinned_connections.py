@@ -1,11 +1,11 @@
 """HTTP sessions whose connections go to checked IP addresses only.
 
-The connection goes to the address that was checked; TLS verifies the host's name, which the Host header also holds. No
-proxy, cookie, password or environment setting has an effect, except the file of trusted certificates
-(REQUESTS_CA_BUNDLE, as for the model endpoints).
+The connection goes to the checked address; TLS verifies the host's name, which is also in the Host header. Proxies,
+cookies, passwords and environment settings have no effect, except the file of trusted certificates (REQUESTS_CA_BUNDLE,
+as for the model endpoints).
 
-A name is looked up once, its addresses are checked, and the connection goes to one of those that passed: a name server
-that later gives another answer has no effect. (The answer is cached for five minutes.)
+A name is looked up once, its addresses are checked, and the connection uses one that passed: later answers of a name
+server have no effect. (The answer is cached for five minutes.)
 """
 
 import asyncio
@@ -74,7 +74,7 @@ def _last_32_bits(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
 
 
 def look_up_with_system(host: str, port: int) -> list[str]:
-    """Return the addresses from the system's resolver, in its order. Raises OSError where there are none."""
+    """Return the addresses from the system's resolver, in its order. Raises OSError if there are none."""
     entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
@@ -139,7 +139,7 @@ class AddressResolver(AbstractResolver):
         ]
 
     async def resolve_public(self, host: str, port: int) -> list[Address]:
-        """Return the host's public addresses. Raises RefusedFetch where there are none in time, with the reason
+        """Return the host's public addresses. Raises RefusedFetch if none is found in time, with the reason
         `no_such_host`, `lookup_timed_out` or `address_not_public`."""
         known = self._known.get((host, port))
         if known is None or known[0] < time.monotonic():
@@ -167,8 +167,8 @@ class AddressResolver(AbstractResolver):
 
 
 class _HeadFirst(asyncio.Protocol):
-    """Hands over an answer's head apart from what follows: aiohttp loses a whole answer where the bytes after it, in
-    the same piece, are none of HTTP. And it ends a body that stops being HTTP, for which aiohttp would wait on."""
+    """Pass the head of an answer on separately: aiohttp loses a whole answer if the bytes after it in the same piece
+    are not HTTP. Also end a body that stops being HTTP, since aiohttp would keep waiting."""
 
     def __init__(self, inner: _Protocol) -> None:
         self._inner, self._tail = inner, b""
@@ -225,7 +225,7 @@ class PinnedConnector(aiohttp.TCPConnector):
         self._ways: dict[_Protocol, _HeadFirst] = {}  # by aiohttp's protocol, in order of use
 
     async def connect(self, req: aiohttp.ClientRequest, traces: Any, timeout: aiohttp.ClientTimeout) -> Connection:
-        """Return a new connection, or an idle one without unread bytes, which would be of another answer."""
+        """Return a new connection, or an idle one without unread bytes of an earlier answer."""
         while True:
             connection = await super().connect(req, traces, timeout)
             protocol, transport = connection.protocol, connection.transport

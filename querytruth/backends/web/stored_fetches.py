@@ -36,8 +36,7 @@ _KEPT = "run the same command again later: fetched pages are kept"
 
 @dataclass(frozen=True, slots=True)
 class WantedImage:
-    """An image: its addresses, of which the first that works counts, or a local file. `referer` is the page that
-    shows it."""
+    """An image: its addresses (the first that works is used) or a local file. `referer` is the page that shows it."""
 
     urls: tuple[str, ...] = ()
     referer: str = ""
@@ -50,10 +49,10 @@ def fetch_images(
     wanted: Sequence[WantedImage],
     advance: OnImageFetched = lambda _image: None,
 ) -> list[FetchedImage]:
-    """Return an image, or why there is none, per wanted one, in order. Without `web` stored fetches are replayed,
-    transient failures included. `advance` is called for every address or file that is done, in the caller's thread.
+    """Return an image or a failure per wanted image, in order. Without `web`, stored fetches are replayed, including
+    transient failures. `advance` is called for every finished address or file, in the caller's thread.
 
-    Raises StoreWriteError where the disk is full. Ctrl-C ends running fetches; stored ones stay for the next run.
+    Raises StoreWriteError if the disk is full. Ctrl-C ends running fetches; stored ones remain for the next run.
     """
     fetched: list[FetchedImage | None] = [None] * len(wanted)
     for place, one in enumerate(wanted):
@@ -125,8 +124,8 @@ class SearchPageFetcher:
     requests: list[WebRequest] = field(default_factory=list)
 
     def fetch(self, request: WebRequest, read: Callable[[bytes], T]) -> T:
-        """Return what `read` parses from a page. Raises SearchError where there is none, or `read` cannot parse it; a
-        stored page with such an error is fetched again where `web` is given."""
+        """Return what `read` parses from a page. Raises SearchError if there is no page or `read` cannot parse it; a
+        stored page with such an error is fetched again if `web` is given."""
         self.requests.append(request)
         known = self.store.find([request]).get(request.key)
         problem = NOTHING_STORED
@@ -161,8 +160,8 @@ def search_queries(
     pages: SearchPageFetcher,
     advance: Callable[[int], None] = lambda _count: None,
 ) -> list[SearchResult | SearchError]:
-    """Return for each query the first `wanted` results, or why there are none. Queries run one after the other. Raises
-    UserError where the service blocks us, or does not answer several queries in a row (not without the web)."""
+    """Return for each query the first `wanted` results or the failure. Queries run one after the other. Raises
+    UserError if the service blocks us or does not answer several queries in a row (only with the web)."""
     answers: list[SearchResult | SearchError] = []
     failed_in_a_row = 0
     for query in queries:

@@ -1,7 +1,7 @@
-"""Requests to the web, their limits and results, and strict addresses, which have one spelling each.
+"""Requests to the web, their limits and results, and strict addresses with one spelling each.
 
-Parsers differ on backslashes, user names, unusual numbers and control characters, and attacks use the difference. Here
-an address is parsed once; the connection and the request use only the parts.
+Parsers differ on backslashes, user names, unusual numbers and control characters, and attacks exploit the difference.
+An address is parsed once here; the connection and the request use only its parts.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ STOPPED = "stopped"  # the reason of a fetch that was ended with the run
 
 
 class BadUrl(ValueError):
-    """Why an address is rejected: `reason` is bad_url, scheme_not_allowed, user_in_url or port_not_allowed."""
+    """The rejection of an address: `reason` is bad_url, scheme_not_allowed, user_in_url or port_not_allowed."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         self.reason, self.detail = reason, detail
@@ -105,7 +105,7 @@ def normalize_url(url: str) -> str:
 
 
 def parse_host(url: str) -> str:
-    """Return the authority of an address; "" for what is none, such as the name of a local file."""
+    """Return the authority of an address; "" if it is not an address, such as the name of a local file."""
     try:
         return parse_url(url).authority
     except BadUrl:
@@ -190,7 +190,7 @@ class WebLimits:
 @dataclass(frozen=True, slots=True)
 class WebRequest:
     """A request. `referer` is the page that shows an image: many hosts refuse requests without one. `is_api`: an
-    interface for programs, to which robots.txt, written for crawlers, does not apply."""
+    interface for programs; robots.txt is for crawlers and does not apply."""
 
     url: str
     kind: ResourceKind = "picture"  # a word of stored keys
@@ -205,9 +205,9 @@ class WebRequest:
 
 @dataclass(frozen=True, slots=True)
 class FailedFetch:
-    """Why a fetch failed. transient: may work the next time; final: will not for this address; blocked: the service
-    will not answer before a person fixes something. `retry_in`: seconds before a retry within the same run; None:
-    no retry."""
+    """The failure of a fetch. transient: it may work the next time; final: it will not work for this address; blocked:
+    the service will not answer until a person fixes something. `retry_in`: seconds before a retry within the same run;
+    None: no retry."""
 
     reason: str
     kind: FailureKind

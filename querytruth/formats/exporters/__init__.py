@@ -1,4 +1,4 @@
-"""Export formats: one module each, named as the format.
+"""Export formats: one module each, named after the format.
 
 `export(stored, out)` fills the empty folder `out`; `LIMITS` declares what the format needs and what it leaves out.
 """
@@ -27,11 +27,11 @@ def export_set(
     facts: Collection[str] = (),
     private: bool = True,
 ) -> list[str]:
-    """Export a set in the format into `out`, which must be new or empty, completely or not at all. Returns what the
-    format leaves out, and how many places and names were. `facts`: "places", where images were taken, also as their
-    files say it, and "names", queries that name people, places or texts of an album, go out where they are listed.
-    `private`: without the other metadata of image files, folders of this machine, and addresses in evidence. Raises
-    UserError for an unknown format, and for a loss that changes metrics and is not allowed.
+    """Export a set in the format into `out`, which must be new or empty, atomically. Return what the format leaves out,
+    with the number of omitted places and names. `facts`: "places" (where images were taken, also in their files) and
+    "names" (queries that name people, places or texts of an album) are exported only if listed. `private`: leave out
+    the other metadata of image files, folders of this machine, and addresses in evidence. Raises UserError for an
+    unknown format, and for a loss that changes metrics and is not allowed.
     """
     plugin = EXPORTERS.import_plugin(name)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

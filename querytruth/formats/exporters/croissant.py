@@ -1,6 +1,6 @@
 """Croissant 1.1: the files of the format `huggingface`, described by croissant.json (JSON-LD) with their digests.
 
-How the truth was made stands there by the vocabulary for responsible AI.
+It describes how the judgments were made with the vocabulary for responsible AI.
 
 Vocabulary: https://docs.mlcommons.org/croissant/docs/croissant-spec.html and croissant-rai-spec.html; accepted by
 mlcroissant 1.1.
@@ -50,7 +50,7 @@ def export(stored: StoredSet, out: Path) -> None:
 
 
 def _describe_truth(manifest: Manifest) -> dict[str, Any]:
-    """Return how the set was made and judged, what is certified of it, and what it is no good for."""
+    """Return how the set was made and judged, its certificates, and the uses it is not fit for."""
     certificate = manifest["notes"].get("certificate")
     judges = [f"{judge}: {count:,} judgments" for judge, count in manifest["counts"].get("by_judge", {}).items()]
     files = ", ".join(one["file"] for one in manifest["inputs"])

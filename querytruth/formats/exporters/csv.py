@@ -1,7 +1,7 @@
 """CSV: queries.csv, images.csv, qrels.csv and duplicates.csv with the set's own columns, and the images.
 
-UTF-8 with BOM, CRLF. A cell that a spreadsheet would run as a formula has an apostrophe before it; an empty cell is no
-value, a lone apostrophe an empty text; a list is JSON.
+UTF-8 with BOM, CRLF. A cell that a spreadsheet would run as a formula has an apostrophe before it. An empty cell means
+no value, a single apostrophe an empty text; a list is JSON.
 """
 
 import csv

@@ -49,7 +49,7 @@ def nonempty_tables(stored: StoredSet) -> list[str]:
 def readme_configs(stored: StoredSet, names: Sequence[str]) -> list[dict[str, object]]:
     """Return the configs of a README; the first is the default.
 
-    The description is there for `datasets`, which caches a folder by its base name and its configs: without it, the
+    The description is for `datasets`, which caches a folder by its base name and its configs: without it, the
     next version, or another set in a folder of that name, would silently load as the previous one.
     """
     listed: list[dict[str, object]] = []

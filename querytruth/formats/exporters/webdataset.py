@@ -52,7 +52,7 @@ def _samples(stored: StoredSet) -> Iterator[tuple[str, dict[str, bytes]]]:
 
 
 def relevant_queries_by_image(stored: StoredSet) -> dict[str, list[tuple[str, str]]]:
-    """Return by image the queries (id, text) for which it is relevant, sorted by id."""
+    """Return, by image, the queries (id, text) it is relevant to, sorted by id."""
     queries = stored.tables.queries
     texts = pd.Series(queries["text"].to_numpy(), index=queries["query_id"])
     pairs = set_description.relevant_pairs(stored)

@@ -29,13 +29,13 @@ ImportRejection = tuple[str, str, str, str]  # kind (query, image), item, reason
 
 @dataclass(frozen=True, slots=True)
 class ImportedTables:
-    """The content of a publisher's files. Ids are the publisher's, as text. `keeps_ids`: the files are an
-    export of ours and hold its ids, which `import_tables` accepts only where all have the form of ours.
+    """The content of a publisher's files. Ids are the publisher's, as text. `keeps_ids`: the files are our own export
+    and have its ids, which `import_tables` accepts only if all have the form of our ids.
 
     `queries`: query, text, language, style, level, and other columns of QUERIES_SCHEMA. `images`: image, file_name,
     place (in the image store, None for a file of its own), and other columns of IMAGES_SCHEMA. `qrels`: query, image,
     relevance, judged_by, evidence. `rejections`: invalid entries. `files`: all files that were read. `render`: size and
-    mode of images that a set of ours had rendered.
+    mode of images that our set rendered.
     """
 
     queries: pd.DataFrame

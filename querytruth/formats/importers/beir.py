@@ -1,6 +1,6 @@
 """BEIR: corpus.jsonl ({_id, title, text, metadata}), queries.jsonl ({_id, text, metadata}) and qrels/{split}.tsv.
 
-Layout: beir-cellar/beir ef83d29, beir/datasets/data_loader.py (`GenericDataLoader`). A document stands for an image:
+Layout: beir-cellar/beir ef83d29, beir/datasets/data_loader.py (`GenericDataLoader`). A document represents an image:
 its `text`, else its id, is the file name. Our own exports have more columns in `metadata`.
 """
 

@@ -1,8 +1,9 @@
 """COCO-CN: coco-cn_{split}.txt (images) and imageid.human-written-caption.txt (`image#number<tab>text`).
 
 Layout: coco-cn-version1805v1.1.tar.gz of AIMClab-RUC/COCO-CN (li-xirong/coco-cn 22b218e, README.md and
-data/coco-cn_ext.icap2020.txt, which has the same lines). The test split has 1,000 images and 1,053 texts that people
-wrote (OFA-Sys/Chinese-CLIP issue 175); for the translated ones, give imageid.manually-translated-caption.txt as source.
+data/coco-cn_ext.icap2020.txt, which has the same lines). The test split has 1,000 images and 1,053 texts written by
+people (OFA-Sys/Chinese-CLIP issue 175); for the translated texts, give imageid.manually-translated-caption.txt as
+source.
 """
 
 from pathlib import Path
@@ -14,7 +15,7 @@ from querytruth.formats.set_images import ImageStore
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read a split, by default `test`. Images are those of COCO 2014, in train2014 and val2014 or in one folder."""
+    """Read a split, by default `test`. The images are those of COCO 2014, in train2014 and val2014 or in one folder."""
     split = split or "test"
     name = "imageid.human-written-caption.txt"
     captions = source if source.is_file() else find_file(source, [name], "captions")

@@ -60,7 +60,7 @@ def _config(files: dict[str, list[Path]], source: Path, *names: str) -> list[Pat
 
 
 def _ids(files: list[Path], columns: list[str]) -> parquet_shards.RecordBatches:
-    """Yield the batches with the column `id`, which may be named `_id` in the files."""
+    """Yield the batches with the column `id`, which the files may call `_id`."""
     old = parquet_shards.has_column(files[0], "_id")
     for batch in parquet_shards.read_shards(files, ["_id" if old else "id", *columns]):
         yield batch.rename_columns(["id", *columns]) if old else batch
@@ -73,7 +73,7 @@ def _table(batches: parquet_shards.RecordBatches, key: str, where: Path) -> pd.D
 
 
 def _merge_details(frame: pd.DataFrame, files: list[Path], schema: pa.Schema, key: str) -> pd.DataFrame:
-    """Return the rows with the columns of the details files, or with default values where there are none."""
+    """Return the rows with the columns of the details files, or with default values if there are no such files."""
     if not files:
         if key == "image_id":
             return frame.assign(file_name=frame[key], width=0, height=0)

@@ -1,9 +1,9 @@
-"""Pairs of an image and a text in a table of one's own: CSV, TSV, JSON (lines or a list), Parquet or the first sheet of
+"""Pairs of an image and a text in a user's table: CSV, TSV, JSON (lines or a list), Parquet or the first sheet of
 an .xlsx file, as OpenCLIP (filepath, title), the imagefolder of datasets (file_name, text) and most scripts write them.
 
-A text that stands beside several images is one query, for which each of them is right. A column relevance or grade
-states how right a pair is, from 0 for one that was judged and is wrong; true and false are 1 and 0, an empty cell is a
-pair that nobody judged.
+A text with several images is one query, and each of the images is relevant. A column relevance or grade states the
+grade of a pair, from 0 for a judged pair that is not relevant; true and false are 1 and 0, and an empty cell is an
+unjudged pair.
 """
 
 import math
@@ -36,9 +36,9 @@ _ANSWERS = dict.fromkeys(("true", "yes", "relevant", "是", "相关"), 1) | dict
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read the table, or metadata.csv, captions.csv and the like of a folder; `split`: rows whose column split is it.
+    """Read the table, or metadata.csv, captions.csv and the like of a folder; `split`: the value of the column split.
     Empty cells of images and texts are listed in the ledger. Raises UserError for a table without both columns, and for
-    a grade that is no whole number."""
+    an invalid grade."""
     path = source if source.is_file() else find_file(source, _FILES, "table of images and texts")
     names = read_columns(path, usual=(*_IMAGES, *_TEXTS, *_GRADES))
     image, text = (_find_column(path, names, usual, what) for usual, what in ((_IMAGES, "images"), (_TEXTS, "texts")))
@@ -94,7 +94,7 @@ def _find_column(path: Path, names: list[str], usual: list[str], what: str) -> s
 
 
 def _read_grade(place: str, cell: Any) -> int | None:
-    """Return None for an empty cell: nobody judged the pair. Raises UserError for what is no grade."""
+    """Return the grade, or None for an empty cell (unjudged). Raises UserError for an invalid grade."""
     text = str("" if cell is None else cell).strip().casefold()
     try:
         value = float(_ANSWERS.get(text, text or "nan"))
@@ -109,16 +109,16 @@ def _read_grade(place: str, cell: Any) -> int | None:
 
 
 def _list_texts(place: str, cell: object) -> list[str]:
-    """Return the texts of a cell, of JSON lines and Parquet perhaps a list, but for blank ones. Raises UserError for
-    what is neither text nor number."""
+    """Return the texts of a cell except blank ones; a cell of JSON lines or Parquet may be a list. Raises UserError for
+    a value that is neither a text nor a number."""
     cells = cell if isinstance(cell, list) else [cell]
     refuse_objects(place, "import", cells)
     return [str(one).strip() for one in cells if one is not None and str(one).strip()]
 
 
 def _list_names(place: str, cell: object, image_store: ImageStore, places: dict[str, str]) -> tuple[list[str], str]:
-    """Return the names of the images of a cell, and why one that is in it is none. An image in a cell, as hubs store
-    them (bytes, or bytes and path) or in base64, is put into the store, and its place into `places`."""
+    """Return the names of the images of a cell, and the reason if embedded data is not an image. An embedded image, as
+    hubs store them (bytes, or bytes and path) or in base64, is put into the store, and its place into `places`."""
     names, problem = list[str](), ""
     for one in cell if isinstance(cell, list) else [cell]:
         data, name = _split_image(place, one)
@@ -133,7 +133,7 @@ def _list_names(place: str, cell: object, image_store: ImageStore, places: dict[
 
 
 def _split_image(place: str, cell: object) -> tuple[bytes | str | None, str]:
-    """Return the bytes of an image that is in a cell, a reason where they are none, None where there are none, and its
+    """Return the bytes of an image embedded in a cell (None: no image), the reason if they are invalid, and its
     name."""
     if isinstance(cell, dict):
         return _split_image(place, cell.get("bytes"))[0], str(cell.get("path") or "")

@@ -1,10 +1,10 @@
-"""TaiSu, of which there is a training part alone: a CSV with url and a text, or filtered_captions.txt, whose lines are
-an id, the name of an image without its suffix, and texts. Two texts of an image, the web's and that of a captioning
-model, are one cell with #$# between them.
+"""TaiSu, which has only a training part: a CSV with url and a text, or filtered_captions.txt, whose lines are an id,
+the name of an image without its suffix, and texts. Two texts of an image, from the web and from a captioning model, are
+one cell with #$# between them.
 
 Layout: ksOAn6g5/TaiSu, README.md, download_tool/download.py (the column url, and how a file is named after it),
-train/loader.py (#$#), issues 6 and 7 (filtered_captions.txt). The README does not name the column of the texts: any of
-caption, text and the like is read.
+train/loader.py (#$#), issues 6 and 7 (filtered_captions.txt). The README does not name the column of the texts:
+caption, text and similar names are accepted.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _REMOVED = str.maketrans("", "", "/=.,")
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read the file, or the one in a folder. `split`: so many of its first lines, as TaiSu has no parts."""
+    """Read the file, or the one in a folder. `split`: how many of its first lines are read, as TaiSu has no parts."""
     path = source if source.is_file() else find_file(source, list(_FILES), "list of images and texts")
     if split is not None and not split.isdecimal():
         raise import_error(path, f"has no split {split!r}: it has a single part", _NEXT_STEP)

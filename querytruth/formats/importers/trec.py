@@ -1,7 +1,7 @@
-"""TREC: qrels.txt (`query 0 image grade`) and queries.tsv (`query<tab>text`), as trec_eval takes them.
+"""TREC: qrels.txt (`query 0 image grade`) and queries.tsv (`query<tab>text`), as trec_eval reads them.
 
-Layout: usnistgov/trec_eval, README; our own export `trec` has the same. Where there is no list of images, the
-gallery consists of the judged ones.
+Layout: usnistgov/trec_eval, README; our own export `trec` has the same layout. Without a list of images, the gallery
+consists of the judged images.
 """
 
 from collections.abc import Iterator

@@ -116,9 +116,9 @@ def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
 
 
 def _find_places(members: list[str]) -> dict[str, _Place]:
-    """Return by member what it is. As in WebDataset a name ends at its first dot: 1.jpg and 1.txt are a sample, and
-    1.mask.png is something else of it. But where an image and a text share more (trip.2024.jpg, trip.2024.txt), or no
-    sample has the shorter name, the name has dots."""
+    """Return the sample and the kind of each member. As in WebDataset, a name ends at its first dot: 1.jpg and 1.txt
+    are a sample, and 1.mask.png is another part of it. But if an image and a text share more (trip.2024.jpg,
+    trip.2024.txt), or no sample has the shorter name, the name contains dots."""
     plain, dotted = dict[str, _Place](), dict[str, _Place]()
     for member in members:
         start, _, rest = member.rpartition("/")[2].partition(".")

@@ -1,7 +1,7 @@
 """Noah-Wukong's test set: wukong_test.csv with the columns dir (the image's file name), url and text.
 
 Layout: wukong-dataset.github.io (Wukong-Test, 33,365 pairs); the columns as public code reads them. The images must be
-downloaded from the URLs, of which about 23,000 still work.
+downloaded from the URLs; about 23,000 of them still work.
 """
 
 from pathlib import Path

@@ -71,6 +71,6 @@ def _retrieval(lines: _Lines) -> _QueriesAndJudgments:
 
 
 def _matches(lines: _Lines) -> _QueriesAndJudgments:
-    """Return a text with several images is one query."""
+    """Return the queries and judgments; a text with several images is one query."""
     queries = [(text, text.strip()) for text in dict.fromkeys(line.text for _, line, _ in lines)]
     return queries, [(line.text, name, int(line.label == 1)) for _, line, name in lines]

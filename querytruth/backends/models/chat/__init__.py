@@ -61,9 +61,9 @@ class GenerationParameters:
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One question. With `response_format`, the reply must be JSON of that form. `number` distinguishes several answers
-    to the same question. `language` selects captions that were written elsewhere; it is not part of the cache key,
-    since the messages already ask for the language; nor is `item`, the id of the query, by which scores are found that
-    were made elsewhere. `is_scored`: the answer is a number, as `read_score` reads it."""
+    to the same question. `language` selects captions from a file; it is not part of the cache key, since the messages
+    already ask for the language. Neither is `item`, the id of the query, which selects scores from a file. `is_scored`:
+    the answer is a number, read by `read_score`."""
 
     messages: tuple[Message, ...]
     parameters: GenerationParameters = GenerationParameters()
@@ -86,8 +86,8 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model wrote, verbatim. `finish_reason` is reported by the model: stop, length (cut by the token limit)
-    or another; unknown token counts are None; `raw` is the whole answer, at most `MAX_RAW_CHARACTERS` characters."""
+    """The text of the model, verbatim. `finish_reason` is reported by the model: stop, length (cut by the token limit)
+    or other; unknown token counts are None; `raw` is the whole answer, at most `MAX_RAW_CHARACTERS` characters."""
 
     text: str
     finish_reason: str
@@ -98,8 +98,8 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no reply. transient: a retry may succeed; final: this question would fail again; blocked: every
-    question fails until a person fixes something."""
+    """The reason for a missing reply. transient: a retry may succeed; final: this question would fail again; blocked:
+    every question fails until a person fixes something."""
 
     reason: str
     kind: Literal["transient", "final", "blocked"]
@@ -114,7 +114,7 @@ NOT_ASKED = Failure("not_asked", "transient", "the run stopped before this quest
 
 
 class ChatModel(Protocol):
-    """What `load` returns. The answers of a model that `is_recorded` are in a file and cost nothing."""
+    """The interface that `load` returns. The answers of a model that `is_recorded` are in a file and cost nothing."""
 
     @property
     def identity(self) -> ModelIdentity: ...
@@ -205,14 +205,14 @@ def write_score(score: float) -> str:
 
 
 def make_score_reply(score: float) -> ChatAnswer:
-    """Return the reply that is this number, a failure where it is none."""
+    """Return a reply with this number, or a failure if it is not a number."""
     if not math.isfinite(score):
         return Failure("no_score", "final", f"the model gave {score}")
     return Reply(write_score(score), "stop")
 
 
 def read_score(text: str) -> float | None:
-    """Return the number that a reply is, None where it is none."""
+    """Return the number in a reply, or None."""
     try:
         score = json.loads(text)["score"]
         return float(score) if isinstance(score, int | float) and math.isfinite(score) else None

@@ -133,7 +133,7 @@ class StoredCaptionModel:
         return answers
 
     def find_texts(self, requests: Sequence[chat.ChatRequest]) -> list[list[str] | chat.Failure]:
-        """Return by question all captions of its image in its language, or why there is none."""
+        """Return, per question, all captions of its image in its language, or the failure."""
         found = self._find(requests)
         own = [one if isinstance(one, chat.Failure) else _in_language(one, request.language)
                for request, one in zip(requests, found, strict=True)]  # fmt: skip

@@ -28,8 +28,8 @@ Document = Image.Image | Vectors | list[str]  # what is compared with a query: a
 
 
 class PairOptions(PluginOptions):
-    """`name`: a model's folder, or its name on the hub; `captions`: a file of captions, which are compared in place of
-    the images; `device`: a GPU if there is one for null; `batch`: pairs scored at once."""
+    """`name`: a model's folder, or its name on the hub; `captions`: a file of captions to compare instead of the
+    images; `device`: null uses a GPU if there is one; `batch`: pairs scored at once."""
 
     name: PathOrName
     captions: Path | None = None
@@ -49,7 +49,7 @@ class PairModel:
 
     @property
     def compared(self) -> dict[str, str]:
-        """What is compared with a query, as parameters of the identity."""
+        """The parameters of the identity that describe what is compared with a query."""
         return {} if self._captions is None else {"captions": self._captions.identity.revision[:12]}
 
     def show(self, image: chat.ChatImage) -> Document | chat.Failure:
@@ -89,7 +89,7 @@ class PairModel:
 
 
 def read_captions(path: Path | None) -> captions_file.StoredCaptionModel | None:
-    """Return the captions of a file, found by the images that they are of."""
+    """Return the captions of a file, by their images."""
     return None if path is None else captions_file.load(captions_file.CaptionsFileOptions(path=path))
 
 
@@ -129,7 +129,7 @@ class CrossEncoderModel(PairModel):
         return model.eval()
 
     def score(self, pairs: list[tuple[chat.ChatRequest, Document]]) -> Sequence[float]:
-        """Return what the model says of each pair."""
+        """Return the model's score of each pair."""
         shown = [one if isinstance(one, list) else [one] for _, one in pairs]
         flat = [(one.messages[0].text, part) for (one, _), parts in zip(pairs, shown, strict=True) for part in parts]
         with translate_environment_faults("ask judge", self.identity.name, self._model):

@@ -106,7 +106,7 @@ class OpenAICompatibleModel:
         return f"{url} serves {self.options.name}"
 
     def explain_failure(self, failure: chat.Failure) -> str:
-        """Return the address, and the likely cause of a failure where there is one."""
+        """Return the address and the likely cause of a failure."""
         options = self.options
         return explain_failure(options.base_url, options.name, options.key_env, failure)
 
@@ -129,7 +129,7 @@ class OpenAICompatibleModel:
 
     @property
     def identity(self) -> ModelIdentity:
-        """Return the model's name and parameters; the address is no part of it."""
+        """Return the model's name and parameters, without the address."""
         sent = {"temperature": self.options.temperature, "max_tokens": self.options.max_tokens, **self.options.extra}
         parameters = {name: value for name, value in sent.items() if value is not None}
         return ModelIdentity(self.options.name, self.options.revision, parameters)
@@ -168,7 +168,7 @@ class OpenAICompatibleModel:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def body(self, request: chat.ChatRequest) -> bytes | chat.Failure:
-        """Return the body to post for a request, or why there is none."""
+        """Return the body to post for a request, or the failure."""
         messages = []
         for message in request.messages:
             content = message_content(message)
@@ -192,8 +192,8 @@ class OpenAICompatibleModel:
         return chat_completion.read_yes_share(envelope)
 
     def ask_once(self, body: bytes, ends: float) -> tuple[chat.ChatAnswer, float | None]:
-        """Make one call, which ends by `ends` (monotonic clock). Returns the answer and the shortest pause before a
-        retry, in seconds; None where a retry is of no use."""
+        """Make one call that ends by `ends` (monotonic clock). Return the answer and the shortest pause before a retry
+        in seconds (None: do not retry)."""
         options = self.options
         try:
             waits = (options.connect_timeout, options.read_timeout)
@@ -252,7 +252,7 @@ class _Run:
 
 
 def message_content(message: chat.Message) -> str | list[dict[str, Any]] | chat.Failure:
-    """Return the content of a message as endpoints take it, or why there is none."""
+    """Return the content of a message in the form of the endpoint, or the failure."""
     if not message.images:
         return message.text
     parts: list[dict[str, Any]] = []

@@ -1,7 +1,7 @@
 """Qwen-VL and other models of transformers that take images and write text, in process.
 
-The defaults are those of the article: five beams, and captions of 46 to 48 tokens. As a judge, it gives the probability
-of yes by its logits (`--judge-scores`). Questions become tensors padded on the left; torchvision is not needed.
+The defaults follow the article: five beams, and captions of 46 to 48 tokens. As a judge, it returns the probability of
+yes from its logits (`--judge-scores`). Questions become tensors padded on the left; torchvision is not needed.
 """
 
 from collections.abc import Sequence
@@ -175,7 +175,7 @@ def resize_within(image: Image.Image, min_pixels: int | None, max_pixels: int | 
 
 
 def _patch_side(images: Any) -> int:
-    """Return the side of a merged patch in pixels, below which such models take no image; 1 where there is none."""
+    """Return the side of a merged patch in pixels, the smallest image side that the model accepts; 1 if it has none."""
     patch, merged = getattr(images, "patch_size", None), getattr(images, "merge_size", 1)
     return patch * merged if isinstance(patch, int) and isinstance(merged, int) else 1
 

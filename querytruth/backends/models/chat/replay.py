@@ -54,7 +54,7 @@ class ReplayModel:
         self._store = store
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
-        """Return the recorded answers; `not_recorded` where there is none."""
+        """Return the recorded answers; `not_recorded` for missing ones."""
         keys = [reply_key(self.identity, request) for request in requests]
         stored = self._store.find(sorted(set(keys)))
         answers = [stored.get(key, _NOT_RECORDED) for key in keys]

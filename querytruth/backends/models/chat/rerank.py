@@ -1,8 +1,8 @@
-"""Endpoints that score how well an image fits a text: rerank (vLLM, Jina, and of captions text-embeddings-inference and
-Cohere) and score (vLLM).
+"""Endpoints that score how well an image fits a text: rerank (vLLM, Jina, and, for captions, text-embeddings-inference
+and Cohere) and score (vLLM).
 
-One pair a call. The score is what the endpoint says, on whatever scale: it orders pairs, and is calibrated on people's
-answers before it means anything.
+One pair per call. The endpoint's score may have any scale: it orders pairs, and has no meaning until it is calibrated
+on people's answers.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ _OF_TEXTS = ("tei", "cohere")  # APIs that take no images
 
 
 class RerankOptions(OpenAICompatibleOptions):
-    """The options of an endpoint. `form`: which API it has; `captions`: a file of captions, which are sent in place of
-    the images."""
+    """The options of an endpoint. `form`: its API; `captions`: a file of captions to send instead of the images."""
 
     form: Literal["rerank", "jina", "score", "tei", "cohere"] = "rerank"
     captions: Path | None = None
@@ -70,7 +69,7 @@ class RerankModel(OpenAICompatibleModel):
         return super().reply(requests, on_answers)
 
     def body(self, request: chat.ChatRequest) -> bytes | chat.Failure:
-        """Return the body to post for a pair, or why there is none."""
+        """Return the body to post for a pair, or the failure."""
         document = self._show(request)
         if isinstance(document, chat.Failure):
             return document

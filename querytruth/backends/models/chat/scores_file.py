@@ -33,7 +33,7 @@ class ScoresFileOptions(PluginOptions):
 
 
 def load(options: ScoresFileOptions) -> ScoresFile:
-    """Return the scores. Raises UserError for a table without these columns, and for a score that is no number."""
+    """Return the scores. Raises UserError for a table without these columns and for an invalid score."""
     scores: dict[tuple[str, str], float] = {}
     for place, row in iterate_rows(options.file, ("query_id", "image_id", "score"), stage=_STAGE):
         pair = str(row["query_id"]), str(row["image_id"])
@@ -57,7 +57,7 @@ class ScoresFile:
         self._scores, self.identity = scores, identity
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
-        """Return the scores of the pairs; `not_recorded` where there is none."""
+        """Return the scores of the pairs; `not_recorded` for missing ones."""
         pairs = [(request.item, request.messages[0].images[0].image_id) for request in requests]
         found = [self._scores.get(pair) for pair in pairs]
         answers: list[ChatAnswer] = [_MISSING if one is None else Reply(write_score(one), "stop") for one in found]

@@ -32,7 +32,7 @@ EMBEDDERS = PluginPackage(
 
 
 class EmbedderOptions(PluginOptions):
-    """`name`: a model's folder, or its name on the hub; `device`: a GPU if there is one for null; `batch`: images or
+    """`name`: a model's folder, or its name on the hub; `device`: null uses a GPU if there is one; `batch`: images or
     texts computed at once."""
 
     name: PathOrName
@@ -41,7 +41,8 @@ class EmbedderOptions(PluginOptions):
 
 
 class Embedder(Protocol):
-    """What `load` returns. `name` and `revision` go into the manifest; `dimensions` is the length of a vector."""
+    """The interface that `load` returns. `name` and `revision` go into the manifest; `dimensions` is the length of a
+    vector."""
 
     name: str
     revision: str
@@ -118,7 +119,7 @@ def must_download(name: str) -> bool:
 
 
 def detect_embedder(name: str, default: str) -> str:
-    """Return the name of the embedder for a model, which is given by its folder or its name on the hub."""
+    """Return the name of the embedder for a model, given by its folder or its name on the hub."""
     folder = find_model_folder(name, EMBEDDERS.stage)
     for plugin in EMBEDDERS.list_plugins():
         marker = getattr(EMBEDDERS.import_plugin(plugin), "MARKER_FILE", None)

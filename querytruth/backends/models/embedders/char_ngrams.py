@@ -84,7 +84,7 @@ def _normalize_text(text: str) -> str:
 
 
 def _ngrams(rows: NDArray[Any], letters: Hashes) -> Iterator[tuple[NDArray[Any], Hashes, int]]:
-    """Yield rows, hashes and length of all n-grams inside one text, length by length; a space alone is none."""
+    """Yield rows, hashes and length of all n-grams inside one text, length by length; a single space does not count."""
     for length in range(1, _MAX_NGRAM + 1):
         count = max(len(letters) - length + 1, 0)
         last = rows[length - 1 :]

@@ -63,7 +63,7 @@ class EndpointEmbedder:
 
     @cached_property
     def dimensions(self) -> int:
-        """Return the length of a vector, which one call finds out where the options do not state it."""
+        """Return the length of a vector; one call finds it if the options do not state it."""
         return self.options.dimensions or len(self._ask(["a"])[0])
 
     def check_language(self, texts: Iterable[str]) -> None:
@@ -117,7 +117,7 @@ def _to_data_uri(image: Any) -> str:
 
 
 def _read_vectors(answer: Any, is_openai: bool, count: int) -> list[Any]:
-    """Return the vectors in the order of the inputs, which OpenAI's form numbers. Raises SearchFailure."""
+    """Return the vectors in the order of the inputs (numbered in OpenAI's form). Raises SearchFailure."""
     try:
         if is_openai:
             answer = [row["embedding"] for row in sorted(answer["data"], key=lambda row: row.get("index", 0))]

@@ -84,7 +84,7 @@ class SentenceEmbedder:
         return float(counts[0] / max(counts[1], 1))
 
     def check_language(self, texts: Iterable[str]) -> None:
-        """Raise UserError where the model does not know the texts' language: all would seem alike."""
+        """Raise UserError if the model does not know the language of the texts: all vectors would be alike."""
         share = self.unknown_token_share(texts)
         if share > MAX_UNKNOWN_SHARE:
             reason = f"does not know {share:.0%} of the tokens of these texts"
@@ -101,7 +101,7 @@ class SentenceEmbedder:
 
 
 def _digest_with_modules(folder: Path, revision: str) -> str:
-    """Return a digest of the folder and its modules' folders: pooling and dense layers change the vectors, too."""
+    """Return a digest of the folder and its modules' folders: pooling and dense layers also change the vectors."""
     parts = [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name[:1].isdigit()]
     digest = hashlib.sha256(revision.encode())
     for path in parts:

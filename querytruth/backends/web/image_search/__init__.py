@@ -25,9 +25,9 @@ _MAX_MARKUP_LENGTH = 100_000
 
 @dataclass(frozen=True, slots=True)
 class ImageCandidate:
-    """An image that a service found; None (or nothing) for what it does not report. `alternative_urls` are further
-    addresses of the same image, best first; a local image has a `path`, and its name as `url`. Width and height, in
-    pixels, are those of the original."""
+    """An image that a service found; fields it does not report are None or empty. `alternative_urls` are further
+    addresses of the same image, best first; a local image has a `path`, and its name as `url`. Width and height are
+    those of the original, in pixels."""
 
     url: str
     alternative_urls: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class FetchPage(Protocol):
 
 
 class ImageSearch(Protocol):
-    """What `load` returns. The `revision` of its identity is the digest of a local index."""
+    """The interface that `load` returns. The `revision` of its identity is the digest of a local index."""
 
     @property
     def identity(self) -> ModelIdentity: ...
@@ -85,7 +85,7 @@ class PagedSearch:
     parse_page: Callable[[bytes], SearchResult]
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
-        """Return the first results, from page 0 on while the pages are full; the number reported is that of page 0.
+        """Return the first results, from page 0 on while the pages are full; the reported number comes from page 0.
         Raises SearchError for a page without results."""
         first = fetch(self.request_page(query, 0), self.parse_page)
         candidates = list(first.candidates)

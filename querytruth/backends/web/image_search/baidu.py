@@ -1,7 +1,7 @@
 """Baidu's image search (image.baidu.com, acjson): encoded addresses, and JSON that is often invalid.
 
-- In addresses, three marks stand for `:`, `.` and `/`, then letters and digits are swapped (hellock/icrawler, MIT).
-- `listNum` is the number of results in all pages; `displayNum`, shown on the page, is a hundred times larger.
+- In addresses, three marks replace `:`, `.` and `/`, then letters and digits are swapped (hellock/icrawler, MIT).
+- `listNum` is the number of results in all pages; `displayNum` (shown on the page) is a hundred times larger.
 - Strings contain invalid escapes and raw line ends (kong36088/BaiduImageSpider issues 17 and 24).
 - A blocked client gets HTTP 200 with `antiFlag`, or a page with a captcha.
 - `data` ends with an empty object. An advertisement has an `adType` other than 0 or an advertisement id.
@@ -104,7 +104,7 @@ def _decode_text(body: bytes) -> str:
 
 
 def _read_json(text: str) -> dict[str, Any]:
-    """Parse JSON with raw control characters in strings and with needless backslashes, which are removed."""
+    """Parse JSON with raw control characters in strings; needless backslashes are removed."""
     try:
         return parse_json_object(_BACKSLASH.sub(lambda found: found[0] if found[1] else "", text), strict=False)
     except SearchError:

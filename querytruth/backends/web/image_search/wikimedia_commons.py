@@ -109,7 +109,7 @@ def merge_answers(answers: Sequence[dict[str, Any]]) -> SearchResult:
 
 
 def _pages(pages: Any) -> list[dict[str, Any]]:
-    """Return the pages, which come as an object by id (format version 1) or as a list."""
+    """Return the pages, given as an object by id (format version 1) or as a list."""
     listed = list(pages.values()) if isinstance(pages, dict) else pages if isinstance(pages, list) else []
     return [page for page in listed if isinstance(page, dict)]
 

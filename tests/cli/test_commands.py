@@ -145,8 +145,8 @@ def test_init_plan_build_show_export(run: Run, tmp_path: Path, make_world: Calla
         (["export", "nothing", "trek", "out"], 1, "did you mean 'trec'?"),
         (["init", "precison"], 1, "did you mean 'precision'?"),
         (["build", "precision"], 2, "DEFINITION.yaml (build): is missing"),
-        (["verify"], 2, "SET (command line): is missing"),
-        (["nonsense"], 2, "is no command of querytruth"),
+        (["verify"], 2, "SET (command line): is required by querytruth verify"),
+        (["nonsense"], 2, "is not a known command of querytruth"),
         (["build", "precision", "x.yaml", "--workers", "many"], 2, "--workers"),
     ],
 )

@@ -136,7 +136,7 @@ def test_every_fault_is_counted_exactly(run: Run, service: Service) -> None:
     assert result["counts"]["unknown_results"] == 1 and result["counts"]["queries_missing"] == 2
     assert result["figures"][0]["value"] == 0.5
     warnings = {warning["code"]: warning["detail"] for warning in result["warnings"]}
-    assert warnings["failed_queries"].startswith("2 of 4 queries got no answer, and count as 0: 1 not_json, 1 timeout")
+    assert warnings["failed_queries"].startswith("2 of 4 queries got no answer and count as 0: 1 not_json, 1 timeout")
     assert evaluate(run, "--offline", "--max-unknown", "0.5") == result
 
 
@@ -155,7 +155,7 @@ def test_what_cannot_be_evaluated_is_one_line(run: Run, service: Service) -> Non
     assert "has no recorded answer for 4 of 4 queries" in evaluate(run, "--offline", code=1)
     assert "cannot be asked again offline" in evaluate(run, "--offline", "--refresh", code=1)
     service.server.close()
-    assert "answered none of 4 queries (connection_failed" in evaluate(run, code=1)
+    assert "answered none of the 4 queries (connection_failed" in evaluate(run, code=1)
 
 
 @pytest.mark.thorough

@@ -81,7 +81,7 @@ def test_a_fetched_set_is_worked_on_and_published_again(
     run: Run, published: str, object_service: ObjectService
 ) -> None:
     assert "datasets/small/v1: fetched" in run("fetch", published)[0]
-    assert "is already stored" in run("fetch", f"{published}/v1")[0]
+    assert "already there" in run("fetch", f"{published}/v1")[0]
     assert "intact" in run("verify", "small")[0]
     assert Path("datasets/small/latest").read_text() == "v1\n"
     qt.load("small")

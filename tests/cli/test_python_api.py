@@ -132,9 +132,9 @@ def test_a_stored_result_lies_beside_the_set_and_another_table_does_not_replace_
         ({"run": {}}, "contains no rows"),
         ({"search": lambda text, k: [1, 2]}, "returned 1"),
         ({"search": lambda text, k: ["a"], "direction": "image_to_text"}, "searches by texts"),
-        ({"vectors": (np.zeros((3, 2)), np.zeros((4, 2)))}, r"the shape \(3, 2\), for 4 queries"),
+        ({"vectors": (np.zeros((3, 2)), np.zeros((4, 2)))}, r"the shape \(3, 2\), but there are 4 queries"),
         ({"vectors": (np.zeros((4, 2)), np.zeros((4, 3)))}, "have 2 dimensions, but the vectors of the images have 3"),
-        ({"vectors": (np.zeros((4, 2)),)}, "are 1 arrays"),
+        ({"vectors": (np.zeros((4, 2)),)}, "contains 1 arrays"),
         ({"vectors": (np.zeros((4, 2)), np.full((4, 2), np.nan))}, "is not finite"),
     ],
 )

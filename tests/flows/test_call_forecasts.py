@@ -75,7 +75,7 @@ def test_the_first_plan_guesses_tokens_and_money_by_prompts_and_limits(server: L
     prompt = len(load_prompt("zh/caption", {}).text.encode()) / 3.5 + 64 * 64 / 784
     assert plan["tokens_about"] == {"input": round(2 * prompt), "output": 96} and not plan["tokens_are_counted"]
     assert plan["cost_about"] == {"USD": round((2 * round(2 * prompt) + 10 * 96) / 1e6, 4)} and server.asked == []
-    assert "96 out at most (estimated from prompts and limits), under 0.01 USD" in format_forecast(plan)
+    assert "96 output tokens at most (estimated from prompts and limits), under 0.01 USD" in format_forecast(plan)
 
 
 def test_the_first_plan_of_topics_has_a_price(server: Loopback, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_translation_of_labels_is_planned_with_its_price(
     words = ("labels", "translate", "coco80", "--language", "en", *options, "--plan")
     said = invoke(*words, "--price", "100/1000 CNY").output
     assert (
-        "80 labels, 240 calls at most" in said and "14,400 output tokens at most (estimated" in said and " CNY" in said
+        "80 labels, at most 240 calls" in said and "14,400 output tokens at most (estimated" in said and " CNY" in said
     )
     assert server.asked == [] and not list(tmp_path.iterdir())
 

@@ -44,7 +44,7 @@ def test_both_directions_are_rows_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({}, "the system is missing; name one"),
+        ({}, "the system is missing; give one"),
         ({"similarities": "a.npy"}, "needs rows and columns"),
         ({"baseline": "random", "metrics": ["ndgc@10"]}, "is not a known metric"),
         ({"baseline": "random", "index": "best"}, "'exact', 'ivf' or 'hnsw'"),

@@ -286,7 +286,7 @@ def test_what_a_system_is_called_where_it_lies() -> None:
 def test_sets_without_queries_and_damaged_results_are_told_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no queries"):
         load_judged_set(publish_small_set(tmp_path, gallery_tables()).path)
-    with pytest.raises(UserError, match=r"holds no result\.json"):
+    with pytest.raises(UserError, match=r"contains no result\.json"):
         systems.load_run_system(tmp_path)
     (tmp_path / RESULT_FILE).write_text("{")
     with pytest.raises(UserError, match="cannot be read"):

@@ -144,7 +144,9 @@ def test_a_table_of_a_program_may_have_the_publishers_ids(tmp_path: Path) -> Non
 def test_a_name_that_could_be_several_images_is_refused_with_examples() -> None:
     table = pd.DataFrame({"image_id": ["img_1", "img_2", "img_3"], "file_name": ["a/x.jpg", "b/x.jpg", "c/y.jpg"]})
 
-    with pytest.raises(UserError, match=re.escape("1 names that match several images (x.jpg matches img_1 or img_2)")):
+    with pytest.raises(
+        UserError, match=re.escape("has 1 names that match several images (x.jpg matches img_1 or img_2)")
+    ):
         match_names(["x.jpg", "y.jpg"], set(), table, "image_id")
     copies = match_names(["x.jpg", "y.jpg"], set(), table, "image_id", {"img_2": "img_1"})
     assert copies.ids == {"x.jpg": "img_1", "y.jpg": "img_3"}

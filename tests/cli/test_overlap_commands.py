@@ -66,7 +66,7 @@ def test_a_set_against_itself_and_captions(run: Run, tmp_path: Path, album: Path
     page = Path("sets/small/overlap/v1/pairs.html").read_text("utf-8")
     assert "1 / 4 条泄漏的查询" in page and "a dog, wet" in page and "row 1" in page
     assert "1 of 4 queries are leaked (0 by an image, 1 by the text)" in out and "not checked" in out
-    for name, wrong in (("notes.md", "is no folder, set, table"), ("notes.txt", "holds no image")):
+    for name, wrong in (("notes.md", "is not a folder, a set, a table"), ("notes.txt", "contains no readable image")):
         Path(name).write_text("x")
         assert wrong in run("overlap", "small", "--out", "sets", "--against", name, code=1)[1]
 

@@ -50,10 +50,10 @@ def test_names_of_others_become_decisions_of_ours(stored: StoredSet, tmp_path: P
     ("row", "problem"),
     [
         ("t0,a.jpg,1", r"1 names that match several images \(a.jpg matches img_\w+ or img_\w+\)"),
-        ("t77,b.jpg,1", "line 2: 't77' is no query of the set"),
-        ("t0,z.jpg,1", "line 2: 'z.jpg' is no image of the set"),
-        ("t0,b.jpg,7", "line 2: the grade '7' is none of 0, 1, 2"),
-        ("t0,b.jpg,1\nt0,b.jpg,2", "line 3: t0 and b.jpg have the grade 1 in another row"),
+        ("t77,b.jpg,1", "line 2: unknown query 't77' in this set"),
+        ("t0,z.jpg,1", "line 2: unknown image 'z.jpg' in this set"),
+        ("t0,b.jpg,7", "line 2: unknown grade '7'; known grades: 0, 1, 2"),
+        ("t0,b.jpg,1\nt0,b.jpg,2", "line 3: t0 and b.jpg have grade 1 in another row"),
     ],
 )
 def test_a_row_that_cannot_be_taken_takes_none(stored: StoredSet, tmp_path: Path, row: str, problem: str) -> None:

@@ -96,7 +96,7 @@ def rgb(colour: str) -> list[int]:
 
 def named_on(html: str) -> list[str]:
     labels = [a.get("aria-label", "") for _, a in ParsedPage(html).tags]
-    return [label.partition(",")[0] for label in labels if "not at hand" in label]
+    return [label.partition(",")[0] for label in labels if "not available" in label]
 
 
 @pytest.mark.parametrize("rendered", [True, False])

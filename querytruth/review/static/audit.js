@@ -10,7 +10,7 @@ function draw(card, deck) {
   const unsure = own !== null && own.grade === null;
   return [
     element("h1", { class: "query", lang: card.language }, element("bdi", {}, card.text)),
-    pair(photo(deck.imagePath(1280, image_id), IMAGE, { on: { click: () => deck.large(image_id, "") } }, "not at hand"), "Would you want it for this query?",
+    pair(photo(deck.imagePath(1280, image_id), IMAGE, { on: { click: () => deck.large(image_id, "") } }, "not available"), "Would you want it for this query?",
       grading({ name: IMAGE, grade: own?.grade ?? null }, (grade) => answer(card, deck, grade)),
       element("button", { type: "button", "aria-pressed": String(unsure), on: { click: () => answer(card, deck, null) } }, "Cannot tell ", element("kbd", {}, "c")),
       meanings(),

@@ -50,7 +50,7 @@ function choose(name, value) {
 
 function refused(reading) {
   return [
-    element("p", { class: "bad" }, t("Refused as a whole: problems %(number)s, no decision was taken.", { number: reading.problems.length })),
+    element("p", { class: "bad" }, t("Refused as a whole: %(number)s problems, no decision was stored.", { number: reading.problems.length })),
     element("ul", { class: "problems" }, ...reading.problems.slice(0, 200).map((one) => element("li", {}, one))),
   ];
 }

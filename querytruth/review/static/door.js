@@ -88,10 +88,10 @@ async function showFigure() {
     queries = found.queries;
     shown.push(element("p", {}, element("bdi", {}, system), " ", element("b", {}, first.text), ` ${others.map((one) => one.text).join(" · ")}`), bar(first),
       element("p", {}, t("95% interval for your other searches: %(low)s to %(high)s (queries: %(queries)s, judgments: %(judgments)s).", about)));
-    if (first.at_most - first.value > 1e-9) shown.push(element("p", { class: "quiet" }, t("What nobody judged counts as wrong; if all of it fits, the figure is %(most)s.", { most: first.at_most.toFixed(2) })));
+    if (first.at_most - first.value > 1e-9) shown.push(element("p", { class: "quiet" }, t("Unjudged results count as wrong; if all of them fit, the figure is %(most)s.", { most: first.at_most.toFixed(2) })));
   }
-  if (shown.length && queries < 10) shown.push(element("p", { class: "quiet" }, t("It shows how these queries are answered. Ten queries or more say something about others, some hundreds about a difference of 5 points.")));
-  if (shown.length) shown.push(element("p", { class: "quiet" }, t("What the search does not show among its first ten was not looked for: nothing is known of what it misses.")));
+  if (shown.length && queries < 10) shown.push(element("p", { class: "quiet" }, t("This figure describes these queries. Ten or more queries say something about other queries; a difference of 5 points needs some hundreds.")));
+  if (shown.length) shown.push(element("p", { class: "quiet" }, t("Only the first ten results were judged: relevant images that the search misses are unknown.")));
   byId("figure").replaceChildren(...shown);
   byId("after").hidden = !shown.length;
 }

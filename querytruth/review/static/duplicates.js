@@ -24,7 +24,7 @@ function draw(card, deck) {
 }
 
 function half(one, deck) {
-  const image = photo(deck.imagePath(1280, one.image_id), one.name, {}, t("%(name)s: not at hand, or changed since", { name: one.name }));
+  const image = photo(deck.imagePath(1280, one.image_id), one.name, {}, t("%(name)s: not available, or changed since", { name: one.name }));
   const figure = element("figure", { on: { click: () => deck.large(one.image_id, one.name) } }, image);
   return element("div", { class: "half" }, figure,
     element("p", { class: "quiet" }, element("bdi", {}, one.name)),
@@ -45,7 +45,7 @@ function strip(title, groups, deck) {
   return element("section", {}, element("h2", {}, title),
     element("div", { class: "groups" }, ...groups.map((group) => element("div", { class: "group" },
       ...group.images.map((id) => element("img", { src: deck.imagePath(320, id), alt: "", loading: "lazy" })),
-      element("span", { class: "quiet" }, group.size === 1 ? "alone" : t("%(number)s are one", { number: group.size }))))));
+      element("span", { class: "quiet" }, group.size === 1 ? "alone" : t("%(number)s are the same", { number: group.size }))))));
 }
 
 function decide(card, deck, decision, goesOn = true, note = card.own?.note || "") {

@@ -155,7 +155,7 @@ export class PairFinder extends Finder {
   }
 
   tile(one) {
-    return [element("button", { type: "button", on: { click: () => this.take(one) } }, photo(this.deck.imagePath(320, one.image_id), "", { loading: "lazy" }, "not at hand"), element("bdi", {}, one.name))];
+    return [element("button", { type: "button", on: { click: () => this.take(one) } }, photo(this.deck.imagePath(320, one.image_id), "", { loading: "lazy" }, "not available"), element("bdi", {}, one.name))];
   }
 
   async take(one) {

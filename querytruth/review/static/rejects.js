@@ -25,7 +25,7 @@ class Rejects extends Deck {
   async undo() {
     const card = await super.undo();
     this.cards.delete("");
-    if (card?.key === "") this.showError(new Error(t("Taken back: %(name)s. This version has let it in; the next build leaves it out again.", { name: card.undone_name })));
+    if (card?.key === "") this.showError(new Error(t("Undone: %(name)s. This version contains it; the next build leaves it out again.", { name: card.undone_name })));
   }
 }
 
@@ -40,10 +40,10 @@ function marked(card, deck) {
     photo(deck.imagePath(1280, card.shown), card.name, {}, "cannot be shown"));
   const title = card.text || (card.shown ? "" : card.name);
   return [
-    figure || (card.kind === "image" && element("p", { class: "quiet nowhere" }, "not at hand")),
+    figure || (card.kind === "image" && element("p", { class: "quiet nowhere" }, "not available")),
     title && element("h1", { lang: card.language || null }, element("bdi", {}, title)),
     acts(card, deck),
-    card.confusable && element("p", { class: "confusable" }, photo(deck.imagePath(320, card.confusable), "", {}, "not at hand"), element("span", { class: "quiet" }, "fits this one, too")),
+    card.confusable && element("p", { class: "confusable" }, photo(deck.imagePath(320, card.confusable), "", {}, "not available"), element("span", { class: "quiet" }, "fits this one, too")),
     title !== card.name && element("p", { class: "quiet" }, element("bdi", {}, card.name)),
     card.detail && card.detail !== title && element("p", { class: "detail" }, element("bdi", {}, card.detail)),
     ...[card.own, ...card.other_overrides].filter(Boolean).map((override) => overrideNote(override, override === card.own)),
@@ -83,7 +83,7 @@ function heading(card, deck) {
   const group = deck.response.groups[card.group];
   const more = group.size - group.listed;
   return element("h2", {}, words(card.reason), element("span", { class: "quiet" },
-    ` ${words(card.stage)} · ${group.size.toLocaleString("en")}${more ? t(", of which %(number)s are here: choose the reason, or search", { number: group.listed.toLocaleString("en") }) : ""}`));
+    ` ${words(card.stage)} · ${group.size.toLocaleString("en")}${more ? t(", %(number)s of them here: choose the reason, or search", { number: group.listed.toLocaleString("en") }) : ""}`));
 }
 
 function tile(card, deck) {

@@ -256,7 +256,7 @@ def _plots(course: Sequence[dict[str, float]], health: _TemplateData, unit: str)
         ("acceptance", "New rows", "share of the last 100 rows", 1.0, {}, True),
         ("length", "Length", sound,
          1.5 * people or 1.0, {"people's": people} if people else {}, False),
-        ("head", "Named most", "share of the last 100 valid rows with the same term", 0.5, named_most, True),
+        ("head", "Most frequent", "share of the last 100 valid rows with the same term", 0.5, named_most, True),
         ("accepted", "Objects found", "total so far", 1.0, {}, False),
     ]  # fmt: skip
     return [

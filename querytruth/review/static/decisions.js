@@ -11,7 +11,7 @@ const OVERLOOKED = {
   allow_changed: "Cells may differ that nobody was to change",
   allow_other_export: "It may be an older version's file",
 };
-const ENCODINGS = { "": "not known", "utf-8": "UTF-8", gb18030: "GB 18030, GBK (中文)", big5: "Big5 (繁體)", "latin-1": "Latin 1" };
+const ENCODINGS = { "": "unknown", "utf-8": "UTF-8", gb18030: "GB 18030, GBK (中文)", big5: "Big5 (繁體)", "latin-1": "Latin 1" };
 
 let file = null;
 let options = {}; // what is overlooked of this file, and its encoding

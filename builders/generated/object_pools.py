@@ -181,6 +181,7 @@ class ObjectPools:
         reasons = [[self._reason(text, one, rules, seen) for text in one.answer.objects] for one in replies]
         pairs = list(zip(replies, reasons, strict=True))
         open_texts = [t for one, why in pairs for t, reason in zip(one.answer.objects, why, strict=True) if not reason]
+        # One verdict for each text without a reason, in order: `_rows` takes the next one for each of these.
         verdicts = iter(self._novelty.classify(open_texts))
         return [self._rows(one, why, verdicts) for one, why in pairs]
 

@@ -100,6 +100,7 @@ def _judgments(before: Tables, after: Tables) -> tuple[pd.DataFrame, int]:
         lasting = (query >= 0) & (image >= 0)
         elsewhere += int((~lasting).sum())
         key = query * images + image
+        # One number a judgment: evidence 2, judge 1 and grade 1 are 3 * 1024 + 2 * 128 + 1.
         differs = (why + 1) * 1024 + (judge + 1) * 128 + side["relevance"].to_numpy()
         frames.append(pd.DataFrame({"key": key, "differs": differs})[lasting])
     same = pd.merge(*frames, on=["key", "differs"])["key"]

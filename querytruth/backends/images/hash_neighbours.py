@@ -201,6 +201,7 @@ def _candidate_runs(values: Hashes, distance: int, most: int | None) -> Iterator
     low = (len(values) - 1).bit_length()  # bits for the row, below the key
     mask = np.uint64((1 << low) - 1)
     for key in _keys(_reordered(values, np.concatenate(dealt)), places, bands - distance, iter(chosen.tolist())):
+        # Keys A, B, A with 2 low bits: packed A|0, B|1, A|2, sorted A|0, A|2, B|1, so rows 0 2 1, runs of 2 and 1.
         packed = key & ~mask
         packed |= np.arange(len(packed), dtype=np.uint64)
         packed.sort()

@@ -49,7 +49,7 @@ def write_sample_photos(folder: Path, album_images: Iterable[AlbumImage]) -> Non
     is on it: people have their names by what they wear."""
     for image in album_images:
         if image.defect is None:
-            path = folder / image.place / Path(image.file_name).name
+            path = folder / image.place.replace("_", " ") / Path(image.file_name).name
             worn = {colour for label, colour, _ in image.facts if label == "Person"}
             people = [{"name": name} for colour, name in _NAMES.items() if colour in worn]
             write_atomically(path, image.data, sync=False)

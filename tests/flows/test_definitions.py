@@ -169,7 +169,7 @@ def test_paths_within_options_are_beside_the_definition_and_names_stay(tmp_path:
             r"select.count has no effect together with gallery",
         ),
         (RECALL + "ambiguity: {policy: ask}\n", r"key 'ambiguity.policy'"),
-        (RECALL + "descriptions: {options: {a: 1}}\n", r"options without a model"),
+        (RECALL + "descriptions: {options: {a: 1}}\n", r"options need a model"),
         (RECALL + "replies: postgresql://me:word@host/db\n", r"contains a user or password"),
     ],
 )

@@ -245,15 +245,23 @@ def results(folder: Path, records: list[dict[str, Any]], **change: Any) -> Any:
 @pytest.mark.parametrize(
     ("ids", "change", "said"),
     [
-        ([1, 2, 3], {"category_id": lambda row: row["category_id"] - 1}, r"agree .* 0 of 24.*add \+1"),
+        ([1, 2, 3], {"category_id": lambda row: row["category_id"] - 1}, r"match .* only 0 of 24.*add \+1"),
         ([1, 2, 3], {"category_id": lambda row: row["category_id"] + 1}, r"add -1"),
-        ([1, 5, 90], {"category_id": lambda row: [1, 5, 90].index(row["category_id"])}, "count the categories from 0"),
+        (
+            [1, 5, 90],
+            {"category_id": lambda row: [1, 5, 90].index(row["category_id"])},
+            "the results count them from 0",
+        ),
         (
             [1, 2, 3],
             {"category_id": lambda row: 1 + row["category_id"] % 3},
-            r"agree .* 0 of 24.* \(image 1: .*; image",
+            r"match .* only 0 of 24.* \(image 1: .*; image",
         ),
-        ([1, 2, 3], {"category_id": lambda row: row["category_id"] + 80}, "has no category_id of the annotations"),
+        (
+            [1, 2, 3],
+            {"category_id": lambda row: row["category_id"] + 80},
+            "has no category_id in common with the annotations",
+        ),
         ([1, 2, 3], {"image_id": lambda row: f"unknown {row['image_id']}"}, "has no image_id .*'unknown 1'.*1, 2, 3"),
         ([1, 2, 3], {"image_id": lambda row: row["image_id"] - 1}, r"images \+1"),
     ],

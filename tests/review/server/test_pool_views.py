@@ -226,12 +226,12 @@ def test_a_table_that_is_open_in_libreoffice_is_left_to_it(page: PoolPage) -> No
 
 @pytest.mark.parametrize(
     ("decision", "more", "why"),
-    [("burn", {}, "none of keep, drop, edit"), ("", {}, "known decisions: keep, drop, edit"),
+    [("burn", {}, "not one of keep, drop, edit"), ("", {}, "known decisions: keep, drop, edit"),
      ("edit", {}, "needs a new text"),
      ("edit", {"new_text": "烤鸭"}, "needs a new text"), ("drop", {"new_text": "x"}, "the decision is drop"),
      ("edit", {"new_text": "#REF!"}, "damaged"), ("edit", {"new_text": "a\x00b"}, "damaged"),
      ("keep", {"note": "\ufffd"}, "damaged"), ("edit", {"new_text": "x" * 255}, "damaged"),
-     ("grade", {}, "none of"), ("", {"note": "so"}, "note")],
+     ("grade", {}, "not one of"), ("", {"note": "so"}, "note")],
 )  # fmt: skip
 @pytest.mark.thorough
 def test_what_the_reader_of_the_table_would_refuse_is_refused_here(

@@ -222,7 +222,7 @@ def test_an_older_version_s_export_is_not_let_in_by_any_other_flag(
         (lambda data: data.replace(b" queries 0", b" queries 999999999999", 1), "but the set has"),
         (lambda data: data.replace(b"pets/v1", b"pets/v99", 1), "pets/v99"),
         (lambda data: data.replace(b"pets/v1", b"../../v1", 1), "does not name an export"),
-        (lambda data: data.replace(b"export e_", b"export e_0", 1), "names the export e_0"),
+        (lambda data: data.replace(b"export e_", b"export e_0", 1), "has export id e_0"),
     ],
 )
 @pytest.mark.parametrize("flags", [[], ["--allow-other-export"]])
@@ -305,7 +305,7 @@ def test_judgments_of_others_are_shown_before_they_are_taken(pets: Path, tmp_pat
     rows = [f"{text},{name},0" for text, name in zip(stored.tables.queries["text"][:1], ["nothing.jpg"], strict=True)]
     (tmp_path / "judged.csv").write_text("\n".join(["query,image,grade", *rows]), "utf-8")
     ended = command("review", "import-qrels", "pets", tmp_path / "judged.csv", "--out", pets)
-    assert ended.code == 1 and "'nothing.jpg' is no image of the set" in ended.err
+    assert ended.code == 1 and "unknown image 'nothing.jpg'" in ended.err
 
     image = stored.tables.images["image_id"].iloc[0]
     (tmp_path / "judged.csv").write_text("\n".join(["query,image,grade", *rows]).replace("nothing.jpg", image), "utf-8")

@@ -127,7 +127,7 @@ def test_a_table_without_an_image_publishes_nothing(
 
 
 def test_captions_of_other_images_publish_nothing(tmp_path: Path) -> None:
-    assert "got no reply to any of 5 questions" in refused_line("recall", write(tmp_path, {}))
+    assert "got no reply to any of the 5 questions" in refused_line("recall", write(tmp_path, {}))
 
 
 @pytest.mark.parametrize(

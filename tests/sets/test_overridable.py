@@ -99,7 +99,7 @@ def test_the_tables_name_no_stage_and_no_reason_that_no_build_writes() -> None:
         ("results", "result", "rejected", "licence_unknown", ""),
         ("images", "result", "rejected", "too_small", ""),
         ("images", "result", "rejected", "not_needed", "collect.keep"),
-        ("images", "result", "rejected", "query_dropped", "rescue that"),
+        ("images", "result", "rejected", "query_dropped", "override that first"),
         ("images", "result", "quarantined", "too_small", "no image could be fetched"),
         ("answers", "query", "quarantined", "too_few_images", "collect.keep"),
         ("answers", "caption", "rejected", "image_outside", "largest set"),

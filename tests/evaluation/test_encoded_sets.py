@@ -233,11 +233,11 @@ def test_vectors_that_are_missing_or_of_others(vectors: tuple[JudgedSet, Path]) 
     ("rows", "says"),
     [
         ({"image_id": ["a"], "vector": [[1.0, 2.0]]}, "has vectors of 2 numbers; other files have 3"),
-        ({"image_id": [image_id_of("cat")], "vector": [[1.0, 2.0, 3.0]]}, "again"),
+        ({"image_id": [image_id_of("cat")], "vector": [[1.0, 2.0, 3.0]]}, "repeats the id"),
         ({"image_id": ["a"], "embedding": [[1.0]]}, "has no column vector"),
         ({"image_id": ["a"], "vector": [1.0]}, "has vectors of type double"),
-        ({"image_id": ["a", "b"], "vector": [[1.0, 2.0, 3.0], [1.0]]}, "empty or differ in length"),
-        ({"image_id": [image_id_of("none")], "vector": [[1.0, None, 3.0]]}, "empty or differ in length"),
+        ({"image_id": ["a", "b"], "vector": [[1.0, 2.0, 3.0], [1.0]]}, "has empty vectors or different lengths"),
+        ({"image_id": [image_id_of("none")], "vector": [[1.0, None, 3.0]]}, "has empty vectors or different lengths"),
     ],
 )
 @pytest.mark.thorough
@@ -254,7 +254,7 @@ def test_vectors_that_cannot_be_are_told_by_their_file(
 def test_an_id_that_is_there_twice_in_one_part_is_refused(vectors: tuple[JudgedSet, Path]) -> None:
     judged, folder = vectors
     parts(folder, "images", [image_id_of("cat"), image_id_of("cat")], np.ones((2, 3)))
-    with pytest.raises(UserError, match=f"has {image_id_of('cat')} again"):
+    with pytest.raises(UserError, match=f"repeats the id {image_id_of('cat')}"):
         read_encoded_set(folder, judged)
 
 

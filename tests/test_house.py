@@ -36,7 +36,7 @@ FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floo
 # tested without a model or a disk.
 DOING = {
     *(f"builders/gallery/{name}.py" for name in ("image_scan", "render_steps", "steps")),
-    "builders/album/steps.py",
+    *(f"builders/album/{name}.py" for name in ("reading_page", "steps")),
     *(f"builders/recall/{name}.py" for name in ("ambiguity_steps", "captions")),
     *(f"builders/recall/{name}.py" for name in ("human_captions", "nested_sets", "similarity_models", "steps")),
     *(
@@ -173,12 +173,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 465,
-    "lines": 79_129,
-    "lines of imports": 6_274,
+    "files": 467,
+    "lines": 79_311,
+    "lines of imports": 6_309,
     "carriers that are built at one place": 88,
     "functions with seven parameters or more": 14,
-    "Any": 1_476,
+    "Any": 1_479,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

@@ -5,6 +5,9 @@ Columns: `image` (as the folder lists it), `kind`, `value`, `zh` (the value in C
 not count, or how far away a place is) and `corrected`: what a person wrote instead, `-` for "not so". Rows that people
 add have the source `person`.
 
+A text that a program read in the image (source `ocr`) below CONFIDENT does not count until a person writes the text
+into `corrected`; nor is the image a wrong answer.
+
 If a sidecar states people, keywords or albums, those inside the file do not count; of one date, city, state, country or
 rating the first source of SOURCES counts. An overruled row stays in the table with the reason: it is a contradiction,
 and is used neither as a right nor as a wrong answer.
@@ -20,7 +23,9 @@ SOURCES = ("person", "sidecar", "exif", "xmp", "iptc", "immich", "osxphotos", "e
 _SINGLE_KINDS = ("date", "gps", "city", "state", "country", "rating")
 _MANY_KINDS = ("person", "keyword", "album")
 _INSIDE = ("xmp", "iptc", "exif")
-REMOVED, OVERRULED = "-", "overruled by "
+OCR = "ocr"
+REMOVED, OVERRULED, UNCONFIRMED = "-", "overruled by ", "to confirm: "
+CONFIDENT = 0.9  # confidence of a reading that counts: benchmarks/text_in_images.py
 
 
 class FactRow(NamedTuple):
@@ -42,16 +47,28 @@ class FactRow(NamedTuple):
         return self.detail.startswith(OVERRULED) and not self.corrected
 
     @property
+    def is_unconfirmed(self) -> bool:
+        """Return whether a program read it without being certain, and no person decided."""
+        return self.detail.startswith(UNCONFIRMED) and not self.corrected
+
+    @property
     def used_value(self) -> str:
-        """Return the value that counts: "" where a person removed it, or where another source overrules it."""
+        """Return the value that counts: "" where a person removed it, where another source overrules it, or where a
+        person has to confirm it first."""
         if self.corrected:
             return "" if self.corrected == REMOVED else self.corrected
-        return "" if self.is_overruled else self.value
+        return "" if self.is_overruled or self.is_unconfirmed else self.value
 
     @property
     def is_used(self) -> bool:
         """Return whether the row counts; a face without a name also counts."""
         return bool(self.used_value) or (self.kind == "person" and not self.value and not self.corrected)
+
+
+def make_reading(image: str, text: str, region: str, confidence: float) -> FactRow:
+    """Return the row of a text that a program read in an image; one that is not certain waits for a person."""
+    detail = "" if confidence >= CONFIDENT else f"{UNCONFIRMED}confidence below {CONFIDENT}"
+    return FactRow(image, "text", text, "", OCR, region, f"{confidence:g}", detail)
 
 
 def merge_facts(rows: Iterable[FactRow]) -> list[FactRow]:
@@ -122,7 +139,9 @@ class AlbumFacts:
         counts = self.counts()
         parts = [f"{counts[kind]:,} {text} ({values[kind]:,})" for kind, text in _SENTENCES.items() if kind in counts]
         found = "; ".join(parts) or "none have facts"
-        return f"of {self.photos:,} photos {found}; {counts['contradictions']:,} contradictions"
+        waiting = sum(row.is_unconfirmed for row in self.rows)
+        more = f"; {waiting:,} readings to confirm" if waiting else ""
+        return f"of {self.photos:,} photos {found}; {counts['contradictions']:,} contradictions{more}"
 
 
 _SENTENCES = {

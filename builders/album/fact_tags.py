@@ -1,7 +1,8 @@
 """The tags that queries ask for: one tag per person, place, keyword, day, month, year, season, event …, and which tags
 each photo has, certainly lacks, or may have.
 
-A name is one tag, whatever states it: a query for "Bath" means the city, the album and the keyword. A photo certainly
+A name is one tag, whatever states it: a query for "Bath" means the city, the album and the keyword. A text in the
+image is another one, “Bath”; where people have pseudonyms, a text that is a person's name is none. A photo certainly
 lacks a tag only if its kind is complete on the photo: people if a face is marked, dates and places of a level if it
 has one. Any other tag that it does not have is unknown.
 
@@ -59,6 +60,8 @@ def derive_tags(
     pairs, faces = set[tuple[str, str]](), Counter[str]()
 
     def add(image: str, concept: FactConcept) -> None:
+        if pseudonyms and concept.kind == "text" and concept.en[1:-1].casefold() in people:
+            return
         if concept not in known_as:
             key, named = concept.en.casefold(), concept
             if key in people:
@@ -108,6 +111,8 @@ def list_concepts(kind: str, value: str, zh: str = "", south: bool = False) -> t
         return (FactConcept(kind, "1 star" if value == "1" else f"{value} stars", f"{value}星"),)
     if kind == "favourite":
         return (FactConcept(kind, "favourites", "收藏"),)
+    if kind == "text" and value:  # in quotes: a sign that says Bath is not in Bath
+        return (FactConcept(kind, f"“{value}”", f"“{zh or value}”"),)
     return (FactConcept(kind, value, zh or value),) if kind in KINDS and value else ()
 
 

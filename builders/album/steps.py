@@ -7,13 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from builders.album.events import EVENT_COLUMNS, AlbumEvent, DatedPhoto, find_events, read_point
-from builders.album.fact_table import FACT_COLUMNS, AlbumFacts, FactRow, keep_corrections, merge_facts
+from builders.album.fact_table import (
+    FACT_COLUMNS,
+    OCR,
+    AlbumFacts,
+    FactRow,
+    keep_corrections,
+    make_reading,
+    merge_facts,
+)
 from builders.album.fact_tags import read_local_time
 from builders.album.places import name_cities
 from builders.album.sidecar_names import find_documents
 from querytruth.backends.files.table_rows import iterate_rows
 from querytruth.backends.files.text_formats import unescape_formula, write_csv
 from querytruth.backends.images.image_sources import ImageSource, RefusedItem, open_source
+from querytruth.backends.images.text_reading import read_texts
 from querytruth.backends.images.worker_processes import WorkerFailure, map_in_parallel
 from querytruth.backends.images.written_facts import read_file
 from querytruth.backends.steps import current_run
@@ -29,12 +38,13 @@ def read_album(
     export: Sequence[Path] = (),
     *,
     albums: bool = False,
+    texts: bool = False,
     within: float = WITHIN_KILOMETRES,
     former: Iterable[FactRow] = (),
 ) -> AlbumFacts:
     """Return the facts of the photos in a folder, from the documents beside them and the exports, with the corrections
-    of an earlier table. `albums`: each folder is an album. Raises UserError if the folder cannot be read or contains no
-    photos."""
+    of an earlier table. `albums`: each folder is an album; `texts`: read the texts in the photos, else those of the
+    earlier table stay. Raises UserError if the folder cannot be read or contains no photos."""
     source = open_source(str(folder))
     listing = source.list_items()
     problems = [f"{row['item']}: {row['reason']}" for row in listing.refused.to_pylist()]
@@ -46,6 +56,10 @@ def read_album(
     if albums:
         rows += [FactRow(name, "album", Path(name).parent.name, "", "folder") for name in photos if "/" in name]
     known = list(former)
+    if texts:
+        rows += _read_photo_texts(source, photos, problems)
+    else:
+        rows += [row for row in known if row.source == OCR and row.image in about]
     merged = merge_facts([*rows, *(row for row in known if row.source == "person")])
     try:
         named = list(name_cities(keep_corrections(merged, known), within))
@@ -75,6 +89,21 @@ def _read_files(
         for image, of_image in facts.items():
             for photo in about.get(name, by_name[image]):
                 rows += [FactRow(photo, one.kind, one.value, "", one.source, one.region) for one in of_image]
+    return rows
+
+
+def _read_photo_texts(source: ImageSource, photos: list[str], problems: list[str]) -> list[FactRow]:
+    """Return a row per text in the photos. What cannot be located was already reported."""
+    located = zip(photos, source.locate_all(photos), strict=True)
+    files = {name: place for name, place in located if isinstance(place, str)}
+    run = current_run()
+    read = read_texts([*files.values()], run.workers, run.reporter.bar("read texts", len(files), "images"))
+    rows: list[FactRow] = []
+    for name, lines in zip(files, read, strict=True):
+        if isinstance(lines, str):
+            problems.append(f"{name}: texts: {lines}")
+        else:
+            rows += [make_reading(name, *line) for line in lines]
     return rows
 
 

@@ -266,9 +266,12 @@ class FactsRequest(Request):
         default_factory=list, description="JSON export of Immich or osxphotos; can be repeated."
     )
     albums: bool = Field(False, description="Treat each folder as an album of that name.")
+    texts: bool = Field(False, description="Also read the texts in the photos (needs the extra ocr).")
     within: float = Field(10, gt=0, description="Maximum distance in km between a photo and the centre of its city.")
     pseudonyms: bool = Field(False, description="Also write a table of pseudonyms for people.")
     to: Path = Field(Path("facts.csv"), description="Table to write; corrections that people made in it are kept.")
+    page: Path | None = Field(None, description="Also write a page of the texts that a person has to confirm.")
+    page_language: Literal["en", "zh"] = Field("en", description="Language of the page.")
 
 
 @labels_app.command
@@ -279,12 +282,15 @@ def facts(json: JsonOption = False, *, request: FactsRequest) -> None:
 
     Example: querytruth labels facts photos --albums --to facts.csv
     """
+    from builders.album.reading_page import write_reading_page
     from builders.album.steps import add_pseudonyms, refresh_tables
 
     with terminal.reported_run():
-        options = request.model_dump(exclude={"images", "to", "pseudonyms"})
+        options = request.model_dump(include={"export", "albums", "texts", "within"})
         found, events = refresh_tables(request.images, request.to, **options)
         files = [request.to, events, *([add_pseudonyms(request.to)] if request.pseudonyms else [])]
+        if request.page is not None:
+            files.append(write_reading_page(request.page, request.images, request.to, request.page_language))
     if json:
         terminal.print_json({"files": [str(file) for file in files], **found.counts(), "problems": found.problems})
         return

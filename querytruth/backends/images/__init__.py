@@ -8,6 +8,7 @@ In reading order: `image_sources.py` with `source_readers.py` and `source_names.
 `image_decoding.py`, `jpeg_files.py`, `image_colours.py`, `exif.py`, `private_metadata.py` (metadata that exports
 remove), `metadata_blocks.py` and `written_facts.py` (facts written into files and sidecars); `image_quality.py`,
 `image_views.py`; `hash_neighbours.py`, `image_alignment.py`, `pair_measures.py`, `same_images.py` (which images are the
-same); `rendering.py`; `scan_parts.py` (stored scan results). The workers: `worker_processes.py`, `worker_starts.py`,
-`worker_messages.py`, and, inside them, `worker_main.py`, which drops all privileges before the first file.
+same); `rendering.py`; `text_reading.py` (texts in images); `scan_parts.py` (stored scan results). The workers:
+`worker_processes.py`, `worker_starts.py`, `worker_messages.py`, and, inside them, `worker_main.py`, which drops all
+privileges before the first file.
 """

@@ -109,7 +109,7 @@ def test_a_pseudonym_stands_for_a_person_in_keywords_too_and_a_missing_one_is_an
             ("Gracie in Bath", "photos of Gracie in Bath"),
             ("Gracie Bath", "在Bath拍的有Gracie的照片"),
         ),
-        ([("text", "EXIT")], ("EXIT", "photos that say “EXIT”"), ("EXIT", "写着“EXIT”的照片")),
+        ([("text", "“EXIT”")], ("“EXIT”", "photos with the text “EXIT”"), ("“EXIT”", "写着“EXIT”的照片")),
         (
             [("day", "3 May 2019"), ("city", "Bath")],
             ("Bath on 3 May 2019", "photos in Bath on 3 May 2019"),

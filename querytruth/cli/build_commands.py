@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 app = group("build", "Build a set from its definition.")
-labels_app = group("labels", "Translate the labels of annotations, or derive tags from the dates of photos.")
+labels_app = group("labels", "Translate the labels of annotations, or read facts from photos and the files beside them.")
 LabelsArgument = Annotated[
     str, argument(help="Label table (included name, folder, or labels.csv), or COCO file.", metavar="TABLE")
 ]
@@ -257,7 +257,7 @@ def accept(
 
 
 class FactsRequest(Request):
-    """Request of `labels from-files`: facts from the metadata of photos."""
+    """Request of `labels facts`."""
 
     stage: ClassVar[str] = "read facts"
 

@@ -23,7 +23,7 @@ COMMANDS = {
         ),
         "labels": (
             "build_commands:labels_app",
-            "Translate the labels of annotations, or derive tags from the dates of photos.",
+            "Translate the labels of annotations, or read facts from photos and the files beside them.",
         ),
     },
     "Look": {

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 app = group("build", "Build a set from its definition.")
-labels_app = group("labels", "Translate the labels of annotations, or read facts from photos and the files beside them.")
+labels_app = group("labels", "Translate the labels of annotations, or read facts from photos and files beside them.")
 LabelsArgument = Annotated[
     str, argument(help="Label table (included name, folder, or labels.csv), or COCO file.", metavar="TABLE")
 ]

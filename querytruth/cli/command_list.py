@@ -23,7 +23,7 @@ COMMANDS = {
         ),
         "labels": (
             "build_commands:labels_app",
-            "Translate the labels of annotations, or read facts from photos and the files beside them.",
+            "Translate the labels of annotations, or read facts from photos and files beside them.",
         ),
     },
     "Look": {

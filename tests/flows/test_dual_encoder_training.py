@@ -184,9 +184,9 @@ def test_a_damaged_checkpoint_is_refused(place: Path, bars: TrainingResult, tmp_
         (["languages=[zh]"], "has no query with a relevant image to train on"),
         (["device=nowhere"], "nowhere.*: cannot be used"),
         (['texts={"architecture": "gru", "options": {"depht": 2}}'], "texts.options.depht.*: is unknown"),
-        (['images={"architecture": "no-such-net"}'], "no-such-net.*: cannot be made"),
+        (['images={"architecture": "no-such-net"}'], "no-such-net.*: cannot be created"),
         (["steps.rate=1.0e+25"], "has the loss nan in batch"),
-        (["set=nothing-there"], "nothing-there.*: no published version"),
+        (["set=nothing-there"], "nothing-there.*: has no published version"),
     ],
 )
 @pytest.mark.thorough

@@ -198,7 +198,7 @@ def test_a_published_gallery_is_asked_about_and_its_version_is_kept(album: Path)
         assert build_set(load_definition(None, ["name=images", *images], "gallery")).version == 2
     assert rebuild_tables(result.path).digest == result.manifest["content_digest"], "v1, not what is newest now"
     assert str(album) not in json.dumps({k: v for k, v in result.manifest.items() if k != "envelope"})
-    with pytest.raises(UserError, match="render belongs to the gallery"):
+    with pytest.raises(UserError, match="render has no effect together with gallery"):
         load_definition(None, [*given, "render.size=32"], "recall")
     with pytest.raises(UserError, match="either gallery"):
         load_definition(None, [*given, "images=x"], "recall")

@@ -61,7 +61,7 @@ def test_options_that_do_not_go_together_are_one_line(run: Run, options: list[st
 
 def test_the_version_and_the_sets_are_listed(run: Run, tmp_path: Path) -> None:
     assert run("--version")[0].startswith("querytruth ")
-    assert "is not a folder" in run("list", code=1)[1]
+    assert "is no folder" in run("list", code=1)[1]
     stored = publish_small_set(tmp_path, small_tables())
     [listed] = json.loads(run("list", "--out", "sets", "--json")[0])
     assert (listed["name"], listed["version"], listed["images"]) == (stored.manifest["name"], 1, 4)
@@ -98,7 +98,7 @@ def test_a_doctor_names_what_is_well(run: Run, tmp_path: Path) -> None:
     with loopback(lambda _asked: CannedResponse({"data": [{"id": "tiny"}]})) as server:
         printed, _ = run(*definition(run, tmp_path, f"{server.url}/v1"))
         assert [(one.method, one.path) for one in server.asked] == [("GET", "/v1/models")]
-    assert "1 files in" in printed and "answers for tiny" in printed and "GB free" in printed
+    assert "1 files in" in printed and "serves tiny" in printed and "GB free" in printed
     assert "problem" not in printed
 
 
@@ -127,7 +127,7 @@ def test_a_doctor_finds_a_missing_v1(run: Run, tmp_path: Path) -> None:
 def test_a_doctor_finds_another_model(run: Run, tmp_path: Path) -> None:
     with loopback(lambda _asked: CannedResponse({"data": [{"id": "large"}]})) as server:
         printed, _ = run(*definition(run, tmp_path, f"{server.url}/v1"), code=1)
-        assert "may not have a model 'tiny'" in printed and "it has large" in printed
+        assert "may not have a model 'tiny'" in printed and "its models: large" in printed
 
 
 def test_a_doctor_finds_a_server_that_is_down_and_images_that_are_gone(run: Run, tmp_path: Path) -> None:

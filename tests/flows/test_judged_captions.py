@@ -101,7 +101,7 @@ def test_a_judge_puts_nothing_into_the_truth_before_people_answered(album: Path)
     assert len(tables.candidate_judgments) == asked >= 48 * 10
     (stage,) = [one for one in unknown.manifest["funnel"] if one["stage"] == "judge"]
     assert stage["entered"] == asked and stage["quarantined"] == {"judge_not_calibrated": asked}
-    assert "too few to believe it" in (unknown.path / "README.md").read_text("utf-8")
+    assert "too few to trust it" in (unknown.path / "README.md").read_text("utf-8")
 
     answer(album, tables, 150)
     calibrated = build(judged_by(album))

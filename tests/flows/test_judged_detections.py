@@ -93,7 +93,7 @@ def test_a_judge_finds_what_annotators_left_out_once_people_calibrate_it(album: 
         assert len(unknown.tables.qrels) == len(plain.tables.qrels), "no judgment of a judge that nobody checked"
         (stage,) = [one for one in first.manifest["funnel"] if one["stage"] == "judge"]
         assert stage["entered"] == proposed and stage["quarantined"] == {"judge_not_calibrated": proposed}
-        assert "too few to believe it" in (first.path / "README.md").read_text("utf-8")
+        assert "too few to trust it" in (first.path / "README.md").read_text("utf-8")
 
         waiting = open_candidate_judgments(unknown.tables).sample(80, random_state=1)
         answer_pairs(unknown, list(zip(waiting["query_id"], waiting["image_id"], strict=True)), fits)

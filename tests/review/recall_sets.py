@@ -106,7 +106,7 @@ def make_manifest(set_: Tables, **changes: Any) -> dict[str, Any]:
         "configuration": {"render": {"mode": "squash"}},
         "notes": {"captions": make_caption_figures(), "ambiguity": make_ambiguity(make_ambiguity_example())},
         "counts": count_set(set_),
-        "grades": {"1": "the caption was written for this image"},
+        "grades": {"1": "the caption was written of this image"},
         "thresholds": [],
         "parent": None,
         "funnel": [{**stage, "rejected": {"refusal": 2}}],

@@ -153,7 +153,7 @@ def test_a_changed_object_is_named_and_never_used(small: StoredSet, service: Obj
     data = service.ask("GET", key)
     for changed in (data[:-1] + bytes([data[-1] ^ 1]), data[:-1], data + b"x", b""):
         service.ask("PUT", key, changed)
-        with pytest.raises(UserError, match=f"{name}|more than") as refused:
+        with pytest.raises(UserError, match=f"{name}|is larger than") as refused:
             fetch_version(f"{service.url}/small")
         assert listed[name] in str(refused.value)
         assert not list(cache_folder().rglob(name))

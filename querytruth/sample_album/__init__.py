@@ -1,8 +1,7 @@
 """The sample album: 240 drawn scenes, near-duplicates and faulty files, with all facts about them.
 
 In: the files of data/ (data/README.md describes how they were made), each checked against data/sha256.txt. Out: the
-images with their facts, the tables and annotations for the sets of the demo, and scores of such sets against the facts
-of the album.
+images with their facts, the tables and annotations for the sets of the demo, and scores of such sets by these facts.
 
 In reading order: album.py reads the data; set_evaluation.py checks whether the queries of a recall set have exactly the
 images that their captions fit, and whether the judged images of a generated set show what their queries name. The demo:

@@ -13,7 +13,7 @@ grammar is the same: a mark is a name in brackets, `<name>`, `</name>`, `<|name|
 - **a region**: `<box>`, `<ref>`, `<|box_start|>`, `<loc_12>` (Florence), `<patch_index_0044>` (Kosmos),
   `[x1, y1, x2, y2]`.
 
-Any other mark stays, so that a rule for the kind of text can reject it. Patterns are bounded, so that
+Every other mark stays, so that a rule for the kind of text can reject it. Patterns are bounded, so that
 the time grows with the length of a reply and no faster.
 """
 

@@ -51,7 +51,7 @@ def test_proposals_are_flagged_reviewed_and_become_a_label_table(coco: Path) -> 
         assert asked == 11, "four labels, three different words back, and four times whether it is this sense"
         with pytest.raises(UserError, match=r"labels\.zh\.csv.*exists"):
             run("labels", "translate", coco, "--language", "zh", *model)
-    assert "4 labels, 3 to look at (1 changed_meaning, 2 duplicate, 1 homonym)" in printed
+    assert "4 labels, 3 to check (1 changed_meaning, 2 duplicate, 1 homonym)" in printed
     file = coco.parent / "labels.zh.csv"
     rows = list(csv.DictReader(file.read_text("utf-8-sig").splitlines()))
     assert [(row["name"], row["proposal"], row["problems"]) for row in rows] == [

@@ -75,9 +75,9 @@ def test_an_apply_a_build_and_a_rebuild_refuse_and_say_which_are_gone(
 ) -> None:
     lose(decided / LOG)
     before = sorted(path.name for path in decided.iterdir())
-    with pytest.raises(UserError, match=r"of the 4 decisions in effect in v2 are gone \(.*--accept-loss"):
+    with pytest.raises(UserError, match=r"of the 4 decisions in effect in v2 are missing \(.*--accept-loss"):
         publish_decisions(decided / "v2")
-    with pytest.raises(UserError, match=r"of the 4 decisions in effect in v2 are gone"):
+    with pytest.raises(UserError, match=r"of the 4 decisions in effect in v2 are missing"):
         rebuild_tables(decided / "v2")
     assert sorted(path.name for path in decided.iterdir()) == before
 
@@ -94,10 +94,10 @@ def test_verify_lint_diff_and_the_review_page_say_it(decided: Path, lose: Callab
         (["diff", str(decided / "v1"), spec], 0),
     ):
         done = invoke(*command)
-        assert "decisions in effect in v2 are gone" in " ".join(done.output.split()), command
+        assert "decisions in effect in v2 are missing" in " ".join(done.output.split()), command
         assert done.exit_code == code
     site = open_review_site(read_set(decided / "v2"), "lin")
-    assert any("decisions in effect in v2 are gone" in note for note in site.notes)
+    assert any("decisions in effect in v2 are missing" in note for note in site.notes)
     client = TestClient(create_app(site.routes, DOOR, site.start_path), base_url=HOME)
     client.get("/", params={"token": TOKEN})
     assert "Removed" in client.get("/decisions").text
@@ -110,7 +110,7 @@ def test_a_build_refuses_before_any_work(decided: Path) -> None:
     definition = parse_definition(
         {"name": "small", "annotations": str(torn), "out": str(decided.parent)}, "precision", "test"
     )
-    with pytest.raises(UserError, match="decisions in effect in v2 are gone"):
+    with pytest.raises(UserError, match="decisions in effect in v2 are missing"):
         build_set(definition)
 
 
@@ -120,7 +120,7 @@ def test_what_is_accepted_is_named_in_the_next_version_and_is_no_loss_afterwards
     dropped = read_manifest(decided / "v2")
     first = small_tables().queries.iloc[1]
     append_decisions(decided, [QueryDecision(first["query_id"], first["text"], "drop", at="2026-02-01")])
-    with pytest.raises(UserError, match="are gone"):
+    with pytest.raises(UserError, match="are missing"):
         stored(decided / "v2")
     with active_run(BuildRun(accept_loss=True)):
         result = stored(decided / "v2")
@@ -145,7 +145,7 @@ def test_the_loss_of_an_undo_is_noticed_too(tmp_path: Path) -> None:
     (folder / LOG).write_bytes(lines[0] + lines[2])
     assert "does not continue the log" in str(find_lost_decisions(folder / "v2")[0])
     (folder / LOG).write_bytes(lines[0])
-    assert "2 of the 3 lines" in str(find_lost_decisions(folder / "v2")[0])
+    assert "2 of its 3 lines" in str(find_lost_decisions(folder / "v2")[0])
 
 
 def test_a_flipped_bit_inside_the_log_stops_an_apply(decided: Path) -> None:
@@ -178,5 +178,5 @@ def test_captions_that_people_wrote_are_missed_too(tmp_path: Path) -> None:
     decide(stored, 1, "edit")
     assert publish_decisions(stored.path).version == 2
     cut_two_lines(folder / "captions.jsonl")
-    with pytest.raises(UserError, match=r"captions\.jsonl.*2 of the 3 lines"):
+    with pytest.raises(UserError, match=r"captions\.jsonl.*2 of its 3 lines"):
         publish_decisions(folder / "v2")

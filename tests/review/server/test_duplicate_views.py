@@ -203,7 +203,7 @@ def test_the_view_of_decisions_counts_them_by_person_and_says_what_the_build_mak
         (pile / name).unlink()
     built = open_client(build(tmp_path, "lose_at_most=null"))
     assert "1 in this version 0 wait for the next build 1 could not be applied" in section(built)
-    assert "different" in section(built) and "an image is gone" in section(built)
+    assert "different" in section(built) and "an image is missing" in section(built)
     undo(open_client(built.stored, "mei"))
     assert "0 in this version 2 wait" in section(built), "what was taken back, and what counts in its place"
 

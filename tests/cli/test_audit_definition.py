@@ -58,7 +58,7 @@ def test_a_definition_draws_what_the_options_draw(run: Run, audited: AuditedSet)
     assert json.loads(run("audit", "start", *options, "--json")[0]) == printed
     other = json.loads(run("audit", "start", "audit.yaml", "--set", "name=other", "--set", "seed=3", "--json")[0])
     assert (other["name"], other["seed"]) == ("other", 3)
-    assert "he file, or say --set" in run("audit", "plan", "audit.yaml", "--depth", 4, code=2)[1]
+    assert "he file, or use --set" in run("audit", "plan", "audit.yaml", "--depth", 4, code=2)[1]
     without = run("audit", "plan", "small", "--set", "depth=4", "--out", "sets", code=2)[1]
     assert "need an audit definition" in without
     assert "querytruth audit plan new.yaml" in run("init", "audit", "--out", "new.yaml")[0]

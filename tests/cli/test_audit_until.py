@@ -145,7 +145,7 @@ def test_one_person_certifies_the_set_and_everything_shows_it(run: Run, world: P
     passed = run("gate", "small", "--candidate", world / "one.trec", "--baseline", world / "one.trec",
                  "--require-certificate", "--undecided", "pass", "--report", world / "gate", *out)[0]  # fmt: skip
     assert "the ground truth: 95% confidence: at least" in passed
-    assert any("the truth: 95% confidence" in file.read_text("utf-8") for file in (world / "gate").glob("*.md"))
+    assert any("the ground truth: 95% confidence" in file.read_text("utf-8") for file in (world / "gate").glob("*.md"))
     for language, sentence in (
         ("en", "95% confidence: at least"),
         ("zh", "95% 的把握：池中的相关图文对至少"),

@@ -47,7 +47,7 @@ def test_a_trial_says_what_to_write(run: Run, search: Loopback, tmp_path: Path) 
     file.write_text(file.read_text().replace("id: document.file", "id: photo.name"))
     shown, _ = run(*trial)
     assert "0 match nothing in small" in shown, "a guess that the evaluation makes, too"
-    assert "4 of the 4 ids that are none of image_id have one form: write ids: file_name" in " ".join(shown.split())
+    assert "4 of the 4 ids that do not match image_id have one form: write ids: file_name" in " ".join(shown.split())
     file.write_text(file.read_text() + "ids: file_name\nscore: match\n")
     assert "0 match nothing in small" in run(*trial)[0]
     result = json.loads(run("evaluate", "small", "--out", "sets", "--system", "my-search.yaml", "--json")[0])[

@@ -116,7 +116,7 @@ def test_a_folder_without_judgments_is_a_set_that_waits_for_them(form: str, tmp_
 def test_a_split_that_is_not_there_is_no_set_without_judgments(tmp_path: Path) -> None:
     write_beir(tmp_path, QRELS)
 
-    with pytest.raises(UserError, match=r"holds no qrels/dev\.tsv"):
+    with pytest.raises(UserError, match=r"has no qrels/dev\.tsv"):
         qt.import_set("beir", tmp_path, tmp_path / "sets/beir", split="dev")
 
 

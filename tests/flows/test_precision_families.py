@@ -37,7 +37,7 @@ def test_annotations_that_list_labels_by_image_are_not_exhaustive(make_world: Ma
     annotations = json.loads(file.read_text())
     annotations["images"][-1][key] = [1]
     file.write_text(json.dumps(annotations))
-    with pytest.raises(UserError, match=rf"instances.json \(families\): lists by image .*{key}.*exhaustive: by_image"):
+    with pytest.raises(UserError, match=rf"instances.json \(families\): lists per image .*{key}.*exhaustive: by_image"):
         build(definition)
     assert build(definition, "families=[]", "name=plain").is_new
 

@@ -36,7 +36,7 @@ def page_of(tables: Tables, thumbnails: dict[ThumbnailKey, bytes] | None = None,
 
 def test_what_the_page_says() -> None:
     text = ParsedPage(page_of(make_gallery_tables())).text
-    of_the_set = ["Our album", "album/v3", "c0ffee", "of 60 listed", "4 images left out as twins", "3 truncated"]
+    of_the_set = ["Our album", "album/v3", "c0ffee", "of 60 listed", "4 duplicate images left out", "3 truncated"]
     of_groups = ["4 of one kind", "kept", "copies/0/1.jpg", "same bytes", "same pixels", "looks alike, 3 bits apart"]
     of_reasons = ["Rejected 16", "too wide", "ratio 10, threshold 5", "broken/0.jpg", "ends"]
     of_plots = ["Images by", "Images by longitude and latitude", "passes: at least 0.25", "no cut", "31.205° N"]

@@ -97,7 +97,7 @@ def test_a_contestant_a_judge_without_grades_and_a_missing_image_are_one_line(ru
     mute = small.parent / "mute.jsonl"
     mute.write_text(record(small, wrong=0).read_text().splitlines()[0] + "\n")
     error = run("audit", "start", *words(small, mute), code=1)[1]
-    assert "gave no grade (not_recorded" in error and "choose a model that accepts images" in error
+    assert "returned no grade (not_recorded" in error and "choose a model that accepts images" in error
     for image in (small.parent / "sets" / "small" / "v1").rglob("*.jpg"):
         image.unlink()
     publish_small_set(small.parent / "other", small_tables(), images=False, name="bare")

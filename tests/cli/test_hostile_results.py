@@ -86,7 +86,7 @@ def test_whole_results_pass_every_command(template: Path, tmp_path: Path, monkey
     errors = [line.partition(".")[0] for line in printed.splitlines() if line.startswith("Error: ")]
     assert errors == [
         "Error: oracle (gate): has no measured latency",
-        "Error: first (audit): 0 of 4 pairs are answered",
+        "Error: first (audit): only 0 of 4 pairs have an answer",
     ]
 
 

@@ -59,7 +59,7 @@ def test_a_service_is_asked_once_and_its_unknown_ids_are_no_images_of_the_set(sm
     service.close()
     found = [(hit["image_id"], hit["grade"]) for hit in json.loads(printed)["hits"]]
     assert found == [(image_id_of("beach"), 2), ("", None)]
-    assert "no image of the set" in (small / "search.html").read_text()
+    assert "not an image of the set" in (small / "search.html").read_text()
 
 
 def test_mistakes_are_one_line(small: Path, run: Run) -> None:

@@ -20,7 +20,7 @@ def test_the_only_waiting_run_needs_no_name() -> None:
 
     assert choose_waiting_run([one], "") is one
     assert choose_waiting_run([one, other], "pets") is other and choose_waiting_run([one, other], str(one.id)) is one
-    with pytest.raises(UserError, match=r"2 runs wait.*name one of: album .*pets"):
+    with pytest.raises(UserError, match=r"2 runs are waiting.*give one of: album .*pets"):
         choose_waiting_run([one, other], "")
     with pytest.raises(UserError, match="0 runs wait"):
         choose_waiting_run([], "")

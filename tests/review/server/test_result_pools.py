@@ -125,5 +125,5 @@ def test_a_gallery_has_nothing_that_a_search_could_have_answered(tmp_path: Path)
     manifest = {**json.loads((stored.path / "manifest.json").read_text()), "kind": "gallery"}
     (stored.path / "manifest.json").write_text(json.dumps(manifest))
     reseal(stored.path)
-    with pytest.raises(UserError, match="leave out --run"):
+    with pytest.raises(UserError, match="remove --run"):
         open_client(stored, runs=[write_run(tmp_path, "a", q_zh="1")])

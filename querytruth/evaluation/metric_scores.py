@@ -28,22 +28,8 @@ from querytruth.evaluation.metrics import (
 from querytruth.evaluation.ranking import Hits, RankedRun
 from querytruth.evaluation.run_matching import rank_first_results
 
-DEFAULT_METRICS = (
-    "hit@1",
-    "hit@5",
-    "hit@10",
-    "p@1",
-    "p@5",
-    "p@10",
-    "r@10",
-    "r@15",
-    "r@20",
-    "rr@10",
-    "ndcg@10",
-    "ap@10",
-    "p@r",
-    "ap@r",
-)
+_USUAL = "hit@1 hit@5 hit@10 p@1 p@5 p@10 r@10 r@15 r@20 rr@10 ndcg@10 ap@10 p@r ap@r"
+DEFAULT_METRICS = tuple(_USUAL.split())
 
 CONVENTIONS = {
     "mean": "over all queries that have at least one relevant image",

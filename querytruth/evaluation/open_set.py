@@ -68,10 +68,7 @@ def is_order_alone(ranked: RankedRun) -> bool:
 
 
 def measure_absent(
-    run: pd.DataFrame,
-    ranked: RankedRun,
-    absent: Collection[str],
-    thresholds: Mapping[str, OpenSetThreshold | None],
+    run: pd.DataFrame, ranked: RankedRun, absent: Collection[str], thresholds: Mapping[str, OpenSetThreshold | None]
 ) -> dict[str, Any]:
     """Return `auroc`: how often the best score of a query with an answer is above that of an absent one (ties count a
     half), with its 95% interval `low`, `high` (the score interval of Newcombe, Statistics in Medicine 25, 2006, part 2,

@@ -133,9 +133,7 @@ class EvaluationRequest(EvaluationOptions, JudgedRequest):
     )
     seed: int = Field(0, description="Seed of the random baseline.")
     name: str | None = Field(
-        None,
-        min_length=1,
-        description="Name of the system and of its result folder (default: name of the file).",
+        None, min_length=1, description="Name of the system and of its result folder (default: name of the file)."
     )
 
     @property

@@ -46,7 +46,7 @@ def _best_cut(ranked: RankedRun) -> FloatArray:
     above the cut: R = 2 of a, u, v with a relevant becomes 3 with u (2 of 3), and 4 with v (3 of 4)."""
     is_open, start = ranked.grade == UNJUDGED, np.searchsorted(ranked.query, np.arange(len(ranked.returned_counts)))
     query = ranked.query[is_open]
-    number = np.arange(1, len(query) + 1) - np.searchsorted(query, query)  # from 1 within each query
+    number = np.arange(1, len(query) + 1) - _find_starts(query)  # from 1 within each query
     cut = ranked.truth.relevant_counts[query] + number
     last = start[query] + np.minimum(cut, ranked.returned_counts[query]) - 1
     hits, open_ones = (_running(mark.astype(np.float64), ranked.query)[last] for mark in (ranked.grade > 0, is_open))
@@ -58,7 +58,7 @@ def _best_cut(ranked: RankedRun) -> FloatArray:
 def _best_number(ranked: RankedRun, metric: Metric, at: RowIndices, figure: FloatArray) -> FloatArray:
     """Return the highest value with the first one, two, … of these rows as relevant."""
     query, rank = ranked.query[at], ranked.rank[at]
-    number = np.arange(1, len(query) + 1) - np.searchsorted(query, query)  # from 1 within each query
+    number = np.arange(1, len(query) + 1) - _find_starts(query)  # from 1 within each query
     hits = ranked.hits.within_cut(metric.cut if isinstance(metric.cut, int) else None)
     if metric.name == "ndcg":
         lift = dcg_gains(hits.relevant_grades[0], dict(metric.options)["gain"]) / np.log2(rank + 1)
@@ -81,8 +81,8 @@ def _lifts(hits: Hits, metric: Metric, query: RowIndices, rank: RowIndices, numb
     precision, and the gain of each later hit."""
     wide = max(int(hits.rank.max(initial=0)), int(rank.max(initial=0))) + 1
     place = np.searchsorted(hits.query * wide + hits.rank, query * wide + rank)
-    before = place - np.searchsorted(hits.query, query)
-    end = np.searchsorted(hits.query, query, side="right")
+    ends = np.searchsorted(hits.query, np.arange(len(hits.counts_by_level) + 1))  # of the hits of the query before
+    before, end = place - ends[query], ends[query + 1]
     gained = np.append(0, np.cumsum(_slope(hits.rank, metric)))
     own = (before + number) * _slope(rank, metric)
     if metric.name == "ap_trapezoid":
@@ -114,5 +114,11 @@ def _ideals(hits: Hits, metric: Metric, query: RowIndices, number: RowIndices) -
 def _running(values: FloatArray, query: RowIndices) -> FloatArray:
     """Return cumulative sums within each query."""
     sums = np.append(0, np.cumsum(values))
-    running: FloatArray = sums[1:] - sums[np.searchsorted(query, query)]
+    running: FloatArray = sums[1:] - sums[_find_starts(query)]
     return running
+
+
+def _find_starts(query: RowIndices) -> RowIndices:
+    """Return per row the first row of its query; the rows are by query."""
+    is_first = np.append(True, query[1:] != query[:-1])[: len(query)]
+    return np.maximum.accumulate(np.arange(len(query)) * is_first)

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from querytruth.backends.files.safe_paths import open_regular, read_regular
 from querytruth.backends.files.table_rows import iterate_rows, read_columns
 from querytruth.errors import UserError, first_line, translate_read_errors
+from querytruth.evaluation.ground_truth import encode_ids
 
 _COLUMNS = ["query_id", "q0", "image_id", "rank", "score", "tag"]
-_CODES = pa.dictionary(pa.int32(), pa.string())
+_TYPES = {"q0": pa.dictionary(pa.int32(), pa.string()), "rank": pa.float64(), "score": pa.float64()}
 _FIRST_LINE = re.compile(rb"[^\s#\xef]\S*([ \t])\S+(?:\1\S+){4}\r?\n")
 _LONG_NUMBER = re.compile(rb"[1-9](?:\.?\d){17}")  # more digits than a double has
 _STAGE = "read similarities"
@@ -43,20 +44,23 @@ def read_plain_trec(path: Path) -> pd.DataFrame | None:
                 pa.csv.ReadOptions(use_threads=False, column_names=_COLUMNS),
                 pa.csv.ParseOptions(delimiter=first[1].decode(), quote_char=False, ignore_empty_lines=False),
                 pa.csv.ConvertOptions(
-                    column_types={name: pa.float64() if name in ("rank", "score") else _CODES for name in _COLUMNS},
-                    include_columns=_COLUMNS[:5],
+                    column_types=dict.fromkeys(_COLUMNS, pa.large_string()) | _TYPES, include_columns=_COLUMNS[:5]
                 ),
             )
         except pa.ArrowException:
             return None
-    table = table.unify_dictionaries().combine_chunks()
-    distinct: dict[str, list[Any]] = {name: table[name].chunk(0).dictionary.to_pylist() for name in _COLUMNS[:3]}
-    is_plain = all(value.split() == [value] for values in distinct.values() for value in values)
-    has_comment = any(value.startswith("#") for value in distinct["query_id"])
+    ids = {name: encode_ids(table[name].combine_chunks()) for name in ("query_id", "image_id")}
+    distinct = [known.to_pylist() for _, known in ids.values()]
+    distinct.append(table["q0"].unify_dictionaries().chunk(0).dictionary.to_pylist())
+    is_plain = all("\n".join(values).split() == values for values in distinct)  # no other blank is in one
+    has_comment = any(value.startswith("#") for value in distinct[0])
     if not is_plain or has_comment or any(table[name].null_count for name in table.column_names):
         return None
-    frame: pd.DataFrame = table.select(["query_id", "image_id", "score", "rank"]).to_pandas()
-    return frame if (frame["rank"] % 1 == 0).all() else None
+    rank = table["rank"].to_numpy()
+    names = {name: pd.Index(known.to_pandas(), dtype="str") for name, (_, known) in ids.items()}
+    coded = {name: pd.Categorical.from_codes(codes, names[name]) for name, (codes, _) in ids.items()}
+    is_whole = (np.isfinite(rank) & (np.rint(rank) == rank)).all()
+    return pd.DataFrame(coded | {"score": table["score"].to_numpy(), "rank": rank}) if is_whole else None
 
 
 def read_similarity_matrix(matrix: Path, row_ids: Path, column_ids: Path) -> tuple[NDArray[Any], list[str], list[str]]:

@@ -286,6 +286,8 @@ def join_ranks(ranks: Sequence[Any]) -> Any:
 def _ranked(texts: pa.Array) -> tuple[Any, pa.Array]:
     """Return the ranks and the distinct texts of a plain column."""
     texts = texts.cast(pa.binary() if pa.types.is_string(texts.type) else texts.type)
+    if not texts.null_count and pc.all(pc.less(texts[:-1], texts[1:])).as_py() is not False:  # as we publish ids
+        return np.arange(len(texts), dtype="<i4"), texts
     order = pc.sort_indices(texts).to_numpy()[: len(texts) - texts.null_count]  # nulls are last
     values = texts.take(pa.array(order))
     is_new = np.ones(len(order), dtype=bool)
@@ -340,7 +342,16 @@ def are_own_ids(image_ids: Iterable[str], query_ids: Iterable[str]) -> bool:
 def from_arrow(table: pa.Table, *, consumed: bool = False) -> pd.DataFrame:
     """Return a pandas frame of the table; dictionary columns become categories, nulls stay missing values. A table
     that is `consumed` gives up each column as soon as it is converted, and cannot be used afterwards."""
-    return table.to_pandas(split_blocks=consumed, self_destruct=consumed)
+    texts = dict[str, pd.Index]()
+    for name in [field.name for field in table.schema if pa.types.is_dictionary(field.type)]:
+        column = table[name].chunk(0) if table[name].num_chunks == 1 else table[name].combine_chunks()
+        codes = column.indices.fill_null(-1) if column.null_count else column.indices
+        table = table.set_column(table.schema.get_field_index(name), name, codes)
+        texts[name] = pd.Index(column.dictionary.to_pandas(), dtype="str" if len(column.dictionary) else "object")
+    frame = table.to_pandas(split_blocks=consumed, self_destruct=consumed)
+    # As Arrow makes categories, it makes a Python string of each.
+    coded = {name: pd.Categorical.from_codes(frame[name].to_numpy(), index) for name, index in texts.items()}
+    return pd.DataFrame({name: coded.get(name, frame[name]) for name in frame}, copy=False) if coded else frame
 
 
 def empty_frame(name: str) -> pd.DataFrame:

@@ -9,11 +9,7 @@ from querytruth.sets.set_files import StoredSet
 from querytruth.sets.set_thumbnails import make_set_thumbnails
 from querytruth.sets.version_difference import RowDict, VersionDifference
 
-_COLUMNS = {
-    "images": ["image", "what"],
-    "queries": ["query", "text", "what"],
-    "judgments": ["query", "image", "what"],
-}
+_COLUMNS = {"images": ["image", "what"], "queries": ["query", "text", "what"], "judgments": ["query", "image", "what"]}
 
 
 @dataclass(frozen=True, slots=True)

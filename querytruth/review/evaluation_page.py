@@ -80,13 +80,7 @@ def _list_widest(result: EvaluationResult, queries: pd.DataFrame) -> list[list[t
 def _draw(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> Markup:
     """Return a dot per metric and system at the mean, on a line from the worst to the best phrasing."""
     rows = [
-        {
-            "name": metric,
-            "system": name,
-            "value": row.mean,
-            "low": row.worst,
-            "high": row.best,
-        }
+        {"name": metric, "system": name, "value": row.mean, "low": row.worst, "high": row.best}
         for metric in metrics
         for name, table in tables.items()
         for row in table[table["metric"] == metric].itertuples(index=False)

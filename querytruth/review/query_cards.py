@@ -3,7 +3,9 @@ and the effective decisions on a set, for one view of the review page."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -114,21 +116,26 @@ class QueryCards:
     """The cards of one version for one reviewer; a card has all queries that ask the same."""
 
     def __init__(
-        self,
-        tables: Tables,
-        grades: dict[str, str],
-        state: ReviewState[QueryDecision],
-        render_mode: str | None = None,
+        self, tables: Tables, grades: dict[str, str], state: ReviewState[QueryDecision], render_mode: str | None = None
     ) -> None:
         self.state, self.grades = state, tuple(sorted({0, *map(int, grades)}))
         self._judgments = query_queue.JudgmentIndex(tables.qrels)
         self.entries = query_queue.build_query_entries(tables, self._judgments)
         self.entries_by_id = {entry.query_id: entry for entry in self.entries}
-        self.groups = query_queue.group_entries(self.entries, tables.queries)
-        self._groups_by_id = {entry.query_id: group for group in self.groups for entry in group.members}
+        grouping = ThreadPoolExecutor(1)  # the page opens meanwhile
+        self._grouping = grouping.submit(query_queue.group_entries, self.entries, tables.queries)
         self._images = _ImageIndex(tables.images)
         self._boxes = BoxIndex(tables.boxes, render_mode)
         self.candidate_judgments = _candidate_judgments(tables)
+
+    @property
+    def groups(self) -> list[query_queue.EquivalentEntries]:
+        """Return the groups of equivalent queries, those that matter most first, as soon as they are known."""
+        return self._grouping.result()
+
+    @cached_property
+    def _groups_by_id(self) -> dict[str, query_queue.EquivalentEntries]:
+        return {entry.query_id: group for group in self.groups for entry in group.members}
 
     def text_of(self, entry: query_queue.QueryEntry) -> str:
         """Return the text that the reviewer sees: their own edit, else the published text."""

@@ -1,15 +1,15 @@
 """The queue of queries for review: filtered, and sorted with the most doubtful first."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from querytruth.array_types import RowIndices
-from querytruth.records import codes_of, stable_hash
+from querytruth.records import RowsById, codes_of, stable_hash
 from querytruth.review.deck import CardFilter, ShortText
 from querytruth.review.page_parts import labels_or_empty, text_or_empty
 from querytruth.sets import benchmark_set, query_texts
@@ -39,15 +39,10 @@ class QueryEntry(NamedTuple):
     candidate_count: int
     source_image_id: str | None
     flags: frozenset[str]
-
-    @property
-    def priority(self) -> int:
-        """Return the weight of the flags and candidates; higher comes first."""
-        return sum(_WEIGHTS[name] for name in self.flags) + min(self.candidate_count, 8)
+    priority: int  # the weight of the flags and candidates; higher comes first
 
 
-@dataclass(frozen=True, slots=True)
-class EquivalentEntries:
+class EquivalentEntries(NamedTuple):
     """Equivalent queries, which are judged on one card; a single query where it has no equivalent."""
 
     members: tuple[QueryEntry, ...]
@@ -65,7 +60,7 @@ class EquivalentEntries:
     @property
     def priority(self) -> int:
         """Return the highest priority of the queries."""
-        return max(entry.priority for entry in self.members)
+        return max([entry.priority for entry in self.members])
 
 
 class QueryFilter(CardFilter):
@@ -80,7 +75,7 @@ class QueryFilter(CardFilter):
 
 def build_query_entries(tables: benchmark_set.Tables, judgments: "JudgmentIndex") -> list[QueryEntry]:
     """Return all queries with their counts, in the set's order."""
-    grades = judgments.count_by_grade(tables.queries["query_id"].tolist())
+    grades = judgments.count_by_grade(tables.queries["query_id"])
     right = grades[[grade for grade in grades.columns if grade > 0]].sum(axis=1).to_numpy()
     lowest = grades[1].to_numpy() if {1, 2} <= set(grades.columns) else np.zeros(len(grades), dtype=int)
     usual = float(np.median(right[right > 0])) if (right > 0).any() else 0.0
@@ -93,24 +88,22 @@ def build_query_entries(tables: benchmark_set.Tables, judgments: "JudgmentIndex"
         "worded_by_model": (queries["style"] == "llm").to_numpy(),
     }
     flags = sum(is_raised.astype(int) << bit for bit, is_raised in enumerate(raised.values()))
-    flag_sets = [
-        frozenset(name for bit, name in enumerate(raised) if one >> bit & 1) for one in range(1 << len(raised))
-    ]
-    texts = [
-        queries[name].tolist() for name in ("query_id", "text", "language", "style", "level")
-    ]  # faster than columns
+    flag_sets = [frozenset(name for bit, name in enumerate(raised) if one >> bit & 1) for one in range(16)]
+    weights = np.array([sum(_WEIGHTS[name] for name in one) for one in flag_sets])[flags]
+    texts = [queries[name].tolist() for name in ("query_id", "text", "language", "style", "level")]  # read faster
     topics, labels = map(text_or_empty, queries["topic"].tolist()), map(labels_or_empty, queries["labels"].tolist())
     counts = [one.tolist() for one in (right, grades.sum(axis=1), candidates)]
     sources = queries["source_image_id"].astype("object").where(queries["source_image_id"].notna(), None)
-    rows = zip(*texts, topics, labels, *counts, sources.tolist(), [flag_sets[one] for one in flags], strict=True)
-    return [QueryEntry(*row) for row in rows]
+    marks, priorities = [flag_sets[one] for one in flags.tolist()], (weights + np.minimum(candidates, 8)).tolist()
+    rows = zip(*texts, topics, labels, *counts, sources.tolist(), marks, priorities, strict=True)
+    return list(map(QueryEntry._make, rows))
 
 
 def group_entries(entries: list[QueryEntry], queries: pd.DataFrame) -> list[EquivalentEntries]:
     """Return the groups of equivalent queries, those that matter most first."""
     by_id = {entry.query_id: entry for entry in entries}
     members = dict.fromkeys(query_texts.group_equivalent_queries(queries).values())
-    groups = [EquivalentEntries(tuple(by_id[query_id] for query_id in group)) for group in members]
+    groups = [EquivalentEntries(tuple([by_id[query_id] for query_id in group])) for group in members]
     return sorted(groups, key=lambda one: (-one.priority, one.members[0].level, stable_hash("review", one.key)))
 
 
@@ -167,21 +160,21 @@ class JudgmentIndex:
             (pa.array(qrels[name].cat.categories, pa.string()), codes_of(qrels[name]))
             for name in ("image_id", "judged_by", "evidence")
         ]
-        self._codes = {name: code for code, name in enumerate(qrels["query_id"].cat.categories.tolist())}
+        self._ids = qrels["query_id"].cat.categories
+        self._code_of = RowsById(self._ids)
         self._order: RowIndices | None = None
         starts = _list_run_starts(queries)
         if len(starts) > len(np.unique(queries[starts])):  # no table that we publish: a query's rows are together there
             self._order = np.argsort(queries, kind="stable")
             queries = queries[self._order]
             starts = _list_run_starts(queries)
-        ends = np.append(starts, len(queries))[1:]
-        self._bounds = dict(
-            zip(queries[starts].tolist(), zip(starts.tolist(), ends.tolist(), strict=True), strict=True)
-        )
+        self._bounds = np.zeros((len(self._ids) + 1, 2), dtype=np.int64)  # the last one: rows without a query
+        self._bounds[queries[starts]] = np.stack([starts, np.append(starts, len(queries))[1:]], axis=1)
 
     def rows(self, query_id: str) -> RowIndices:
         """Return the row numbers (n,) of a query's judgments."""
-        start, end = self._bounds.get(self._codes.get(query_id, -1), (0, 0))
+        code = self._code_of.get(query_id)
+        start, end = (0, 0) if code is None else self._bounds[code].tolist()
         return np.arange(start, end) if self._order is None else self._order[start:end]
 
     def __call__(self, query_id: str) -> Iterator[Judgment]:
@@ -193,11 +186,12 @@ class JudgmentIndex:
         for image, relevance, judge, why in zip(images, self._relevance[rows].tolist(), judges, evidence, strict=True):
             yield image, relevance, judge, text_or_empty(why)
 
-    def count_by_grade(self, query_ids: Iterable[str]) -> pd.DataFrame:
+    def count_by_grade(self, query_ids: pd.Series | list[str]) -> pd.DataFrame:
         """Return the number of judgments, a row per query and a column per grade."""
         queries, grades = self._queries, self._relevance
-        codes = np.array([self._codes.get(name, -1) for name in query_ids], dtype=np.int64)
-        size = len(self._codes) + 1  # the last one: queries without judgments
+        known, ids = (pa.array(one, pa.string()) for one in (self._ids, query_ids))
+        codes = pc.fill_null(pc.index_in(ids, known), -1).to_numpy()
+        size = len(known) + 1  # the last one: queries without judgments
         counts = {one: np.bincount(queries[grades == one], minlength=size)[codes] for one in np.unique(grades).tolist()}
         return pd.DataFrame(counts, index=range(len(codes)))
 

@@ -254,10 +254,7 @@ def _panel(rows: pd.DataFrame, title: str, label: Mapping[str, str], kinds: list
             "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45},
             "encoding": {"x": {"field": "low", **_Q, "scale": share, "title": None}, "x2": {"field": "high"}, **colour},
         },
-        {
-            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-            "encoding": {"x": x, **colour, **shape},
-        },
+        {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}, "encoding": {"x": x, **colour, **shape}},
         {
             "transform": [{"filter": {"field": "system", "equal": names[0]}}],
             "mark": {"type": "text", "align": "right", "color": SOFT, "fontSize": 11},

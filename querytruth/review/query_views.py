@@ -13,15 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from querytruth.records import stable_hash
 from querytruth.review import query_queue
-from querytruth.review.deck import (
-    CardData,
-    DeckView,
-    ShortText,
-    choice_field,
-    queue_of,
-    search_field,
-    state_field,
-)
+from querytruth.review.deck import CardData, DeckView, ShortText, choice_field, queue_of, search_field, state_field
 from querytruth.review.page_parts import text_or_empty, translate
 from querytruth.review.query_cards import QueryCards
 from querytruth.review.query_decisions import Action, ReviewSession

@@ -11,14 +11,7 @@ import pandas as pd
 from pydantic import BaseModel, Field
 
 from querytruth.errors import UserError
-from querytruth.sets import (
-    decision_log,
-    decision_records,
-    judgment_rows,
-    review_csv,
-    review_tables,
-    set_files,
-)
+from querytruth.sets import decision_log, decision_records, judgment_rows, review_csv, review_tables, set_files
 from querytruth.sets.manifest import read_manifest
 from querytruth.sets.review_csv import ReviewTableOptions
 from querytruth.sets.set_files import StoredSet

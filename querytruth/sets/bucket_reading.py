@@ -22,12 +22,7 @@ from querytruth.backends.steps import open_transfer_bar
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets.decision_log import LOG_NAMES
 from querytruth.sets.manifest import MAX_MANIFEST_BYTES, Manifest, is_undamaged_manifest, parse_manifest
-from querytruth.sets.published_files import (
-    CHECKSUMS,
-    PublishedFile,
-    list_published_files,
-    read_published_images,
-)
+from querytruth.sets.published_files import CHECKSUMS, PublishedFile, list_published_files, read_published_images
 
 _STAGE = "read set"
 _REPAIR = "run verify on the URL; if an object is damaged, delete it and publish the version again"

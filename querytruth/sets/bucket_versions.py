@@ -28,12 +28,7 @@ from querytruth.sets.manifest import (
     read_manifest,
     read_manifest_bytes,
 )
-from querytruth.sets.published_files import (
-    CHECKSUMS,
-    PublishedFile,
-    list_published_files,
-    read_published_images,
-)
+from querytruth.sets.published_files import CHECKSUMS, PublishedFile, list_published_files, read_published_images
 
 _STAGE = "publish"
 _ANSWERS_TO_A_RACE = 5

@@ -92,6 +92,7 @@ def _iterate_meanings(queries: pd.DataFrame) -> Iterator[Meaning]:
     names = ("query_id", "text", "style", "labels", "family", "source_image_id", "topic")
     columns = [queries.get(name, missing).tolist() for name in names]  # a list is read faster than a column
     for query_id, text, style, labels, family, source, topic in zip(*columns, strict=True):
+        labels = labels.tolist() if hasattr(labels, "tolist") else labels  # an array
         if isinstance(family, str) and isinstance(labels, Collection):
             yield "family", family, *labels
         elif isinstance(labels, Collection) and len(labels):

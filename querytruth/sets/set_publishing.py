@@ -39,12 +39,7 @@ from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
 from querytruth.sets.decision_log import LOG_NAMES
 from querytruth.sets.manifest import ListedFile, Manifest, make_private, read_manifest
-from querytruth.sets.published_files import (
-    CHECKSUMS,
-    find_lost_versions,
-    newest_version,
-    read_latest,
-)
+from querytruth.sets.published_files import CHECKSUMS, find_lost_versions, newest_version, read_latest
 from querytruth.sets.set_files import read_intact_digests
 
 _ROWS = 1 << 22  # per row group; larger ones write faster and take less room, but more memory to read

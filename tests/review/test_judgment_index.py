@@ -27,7 +27,7 @@ def test_a_query_has_its_judgments_and_counts(order: list[int]) -> None:
     texts = dict.fromkeys(("query_id", "image_id", "judged_by", "evidence"), "category")
     index = JudgmentIndex(table.astype({"relevance": "int8"} | texts))
     assert {query: list(index(query)) for query in SHOWN} == SHOWN
-    counts = index.count_by_grade(SHOWN)
+    counts = index.count_by_grade([*SHOWN])
     assert counts.columns.tolist() == [0, 1, 2] and counts.to_numpy().tolist() == [[1, 0, 1], [0, 2, 0], [0, 0, 0]]
 
 

@@ -43,7 +43,7 @@ def test_the_page_shows_what_was_found_and_who_found_it(run: Run, answered: Path
     assert "沙滩上的狗" in card and "by lin" in card and "the judge:</small> <bdi>what it shows" in card
     assert re.search(r'class="photo p\d+"', card) and "data:image/jpeg;base64," in page
     assert "<script" not in page and "http" not in page.replace("http-equiv", "")
-    assert "Pairs that people could not tell: 1, left out" in page and "seer" in page
+    assert "Undecided pairs: 1, left out" in page and "seer" in page
     assert write_report(run, answered)[0] == page  # the same answers, the same bytes
 
 

@@ -21,7 +21,7 @@ def test_the_board_of_a_set(run: Run, tmp_path: Path) -> None:
         run("evaluate", "small", "--out", "sets", "--baseline", name, "--no-page")
     shutil.copytree(tmp_path / "sets/small/evaluations/v1/lexical", tmp_path / "sets/small/evaluations/v1/other")
     out, _ = run("leaderboard", "small", "--out", "sets", "--to", "pages/board.html")
-    assert "not told apart: lexical, other" in out and "1-2" in out
+    assert "no significant difference: lexical, other" in out and "1-2" in out
     page = (tmp_path / "pages/board.html").read_text("utf-8")
     assert len(page) < 1_000_000 and "oracle" in page and "language" in page
     assert "<script" not in page and "http" not in page.replace("http-equiv", "")

@@ -55,7 +55,7 @@ def publish_album(folder: Path, count: int = 120) -> pd.DataFrame:
 def test_a_lost_month_and_a_month_that_nobody_asks_about_are_found_and_shown(run: Run, tmp_path: Path) -> None:
     publish_album(tmp_path).to_csv("run.csv", index=False)
     out = run("notice", "album", "--run", "run.csv", "--draws", 20, "--out", "sets")[0]
-    assert "would notice" in out and "month: 2024-03: 100% relevant but not found, others 0%" in out
+    assert "would notice" in out and "month: 2024-03: 100% not found by their own queries, others 0%" in out
     assert "no query covers 30 images (25.0% of the gallery)" in out and "month 2024-04: 30 images" in out
     found = json.loads(Path("sets/album/notice/v1/notice.json").read_bytes())
     assert found["kinds"] == len(found["damages"]) and found["line"] in out and found["typing"] == []

@@ -34,14 +34,14 @@ def test_a_leak_is_in_the_table_in_the_files_and_on_the_card(run: Run, tmp_path:
     definition = SetDefinition(kind="precision", name="leaky", out=tmp_path / "sets", lose_at_most=None)
     stored = set_files.read_set(publish_built(definition, built).path)
     out = run("notice", "leaky", "--out", "sets", "--to", "found", "--draws", 10)[0]
-    assert "1 of 17 systems that look at no image beat chance" in out and "  words in captions: nDCG" in out
+    assert "1 of 17 systems that ignore the images beat chance" in out and "  words in captions: nDCG" in out
     rows = json.loads(Path("found/notice.json").read_bytes())["shortcuts"]
     assert [one["system"] for one in rows if one["beats_chance"]] == [rows[0]["system"]] == ["words in captions"]
     assert rows[0]["low"] > rows[0]["random"] and rows[0]["p"] == 0.005
     assert set(rows[0]["examples"]) < set(tables.queries["text"])
     assert "looks at no image beats chance: words in captions" in (stored.path / "README.md").read_text("utf-8")
     page = Path("found/notice.html").read_text("utf-8")
-    assert "1 of 17 systems that look at no image beat chance" in page
+    assert "1 of 17 systems that ignore the images beat chance" in page
     assert page.index("words in captions") < page.index("gallery position: first ones")
     run("notice", "leaky", "--out", "sets", "--to", "zh", "--page-language", "zh", "--draws", 10)
     page = Path("zh/notice.html").read_text("utf-8")

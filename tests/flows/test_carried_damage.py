@@ -191,14 +191,14 @@ def check_lost_end(seed: int, template: Path, clean: dict[str, Any], folder: Pat
     made = outcomes(damaged, folder / "work")
     for command in ("apply", "review"):
         assert isinstance(made[command], UserError) and LOG in str(made[command]), (seed, command)
-        assert "gone" in str(made[command]), (seed, command, made[command])
+        assert "missing" in str(made[command]), (seed, command, made[command])
     for command in ("export", "build", "evaluate", "diff"):
         assert made[command] == clean[command], (seed, command)
     definition = {"name": "small", "annotations": __file__, "out": str(folder)}
-    with pytest.raises(UserError, match="are gone"):
+    with pytest.raises(UserError, match="are missing"):
         build_set(parse_definition(definition, "precision", "test"))
     assert find_lost_decisions(damaged / "v2") and lint_decision_logs(damaged / "v2")
-    assert any("gone" in problem for problem in verify_decision_logs(damaged / "v2"))
+    assert any("are missing" in problem for problem in verify_decision_logs(damaged / "v2"))
     shutil.rmtree(folder)
 
 

@@ -49,7 +49,9 @@ def test_a_version_is_rebuilt_from_inputs_beside_it(copied: Path) -> None:
 def test_a_copy_without_its_inputs_says_which_and_what_works_without(copied: Path) -> None:
     shutil.rmtree(copied / "my photos")
 
-    with pytest.raises(UserError, match=r"misses files it was built from: images .*my photos; verify.*copy my photos to this folder"):
+    with pytest.raises(
+        UserError, match=r"misses files it was built from: images .*my photos; verify.*copy my photos to this folder"
+    ):
         rebuild.rebuild_tables(Path("mine/v1"))
 
 

@@ -108,7 +108,7 @@ def _order(scores: FloatArray, tie_order: FloatArray) -> AnyArray:
 def describe_shortcuts(tables: Tables) -> list[str]:
     """Return a sentence per shortcut that beats chance, for the card of the set."""
     return [
-        f"A system that reads no image beats chance: {one.name} (nDCG {one.values.mean():.3f}, random "
+        f"A system that ignores the images beats chance: {one.name} (nDCG {one.values.mean():.3f}, random "
         f"{one.chance.mean():.3f}), for example on {', '.join(one.leading_queries(3))}."
         for one in measure_shortcuts(tables)
         if one.beats_chance

@@ -39,7 +39,7 @@ def test_a_leak_is_in_the_table_in_the_files_and_on_the_card(run: Run, tmp_path:
     assert [one["system"] for one in rows if one["beats_chance"]] == [rows[0]["system"]] == ["words in captions"]
     assert rows[0]["low"] > rows[0]["random"] and rows[0]["p"] == 0.005
     assert set(rows[0]["examples"]) < set(tables.queries["text"])
-    assert "looks at no image beats chance: words in captions" in (stored.path / "README.md").read_text("utf-8")
+    assert "ignores the images beats chance: words in captions" in (stored.path / "README.md").read_text("utf-8")
     page = Path("found/notice.html").read_text("utf-8")
     assert "1 of 17 systems that ignore the images beat chance" in page
     assert page.index("words in captions") < page.index("gallery position: first ones")

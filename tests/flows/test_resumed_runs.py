@@ -22,7 +22,7 @@ def test_the_only_waiting_run_needs_no_name() -> None:
     assert choose_waiting_run([one, other], "pets") is other and choose_waiting_run([one, other], str(one.id)) is one
     with pytest.raises(UserError, match=r"2 runs are waiting.*give one of: album .*pets"):
         choose_waiting_run([one, other], "")
-    with pytest.raises(UserError, match="0 runs wait"):
+    with pytest.raises(UserError, match="0 runs are waiting"):
         choose_waiting_run([], "")
 
 

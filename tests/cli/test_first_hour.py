@@ -61,7 +61,7 @@ def test_options_that_do_not_go_together_are_one_line(run: Run, options: list[st
 
 def test_the_version_and_the_sets_are_listed(run: Run, tmp_path: Path) -> None:
     assert run("--version")[0].startswith("querytruth ")
-    assert "is no folder" in run("list", code=1)[1]
+    assert "is not a folder" in run("list", code=1)[1]
     stored = publish_small_set(tmp_path, small_tables())
     [listed] = json.loads(run("list", "--out", "sets", "--json")[0])
     assert (listed["name"], listed["version"], listed["images"]) == (stored.manifest["name"], 1, 4)

@@ -319,9 +319,9 @@ def test_the_default_mixes_of_real_files_are_nine_tenths_of_all_mixes(
 
 def test_input_that_cannot_be_used_says_which_and_why(make_world: Make, tmp_path: Path) -> None:
     definition = make_world()
-    with pytest.raises(UserError, match=r"gone\.json .*is not there.*Next: fix `annotations`"):
+    with pytest.raises(UserError, match=r"gone\.json .*does not exist.*Next: fix `annotations`"):
         build(definition, f"annotations={tmp_path / 'gone.json'}")
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         build(definition, f"images={tmp_path / 'gone'}")
     with pytest.raises(UserError, match="choose from coco80, objects365"):
         build(definition, "labels=objects356")

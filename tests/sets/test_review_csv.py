@@ -671,8 +671,8 @@ def test_what_is_no_review_file_is_named(tmp_path: Path) -> None:
 
     os.mkfifo(tmp_path / "pipe")
     for path, says in (
-        (tmp_path, "is no file"),
-        (tmp_path / "pipe", "is no file"),
+        (tmp_path, "is not a file"),
+        (tmp_path / "pipe", "is not a file"),
         (tmp_path / "none.csv", "No such file"),
     ):
         with pytest.raises(UserError, match=says):

@@ -281,7 +281,7 @@ def test_a_table_that_cannot_be_taken_is_not_opened(tmp_path: Path) -> None:
     edit_as_spreadsheet(table, "饺子", "burn")
     with pytest.raises(UserError, match="1 problems, the first: row 3, decision: 'burn'"):
         build_pool_routes(table)
-    with pytest.raises(UserError, match="is not there"):
+    with pytest.raises(UserError, match="does not exist"):
         find_pool_table(str(table.with_name("objects.csv")))
     with pytest.raises(UserError, match="is not a table of topics or objects"):
         find_pool_table(str(table.with_name("queries.csv")))
@@ -302,7 +302,7 @@ def test_a_table_that_is_damaged_or_gone_meanwhile_says_so_and_heals(page: PoolP
     answer = page.say("烤鸭", decision="drop")
     assert answer.status_code == 500 and "burn" in answer.json()["error"] and page.table.read_bytes() == damaged
     page.table.unlink()
-    assert "is not there" in page.say("烤鸭", decision="drop").json()["error"] and not page.table.exists()
+    assert "does not exist" in page.say("烤鸭", decision="drop").json()["error"] and not page.table.exists()
     page.table.write_bytes(before)
     page.read()
     assert page.say("烤鸭", decision="drop").status_code == 200

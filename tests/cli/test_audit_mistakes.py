@@ -67,7 +67,7 @@ def test_a_run_of_another_set_is_refused(run: Run, audited: AuditedSet) -> None:
     other = audited.run.with_name("other.trec")
     other.write_text("q_elsewhere Q0 img_elsewhere 0 1 x\n")
     error = run("audit", "plan", "small", "--run", other, "--depth", 1, "--out", "sets", code=1)[1]
-    assert "1 of 1 results are not of small" in error and "give a run on small/v1" in error
+    assert "1 of 1 results are not in small" in error and "give a run on small/v1" in error
 
 
 def test_what_was_evaluated_is_audited_where_no_run_is_named(run: Run, tmp_path: Path) -> None:

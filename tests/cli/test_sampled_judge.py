@@ -106,7 +106,7 @@ def test_an_audit_says_that_its_judge_was_sampled_and_how_often(run: Run, tmp_pa
     assert len(asked) > 8 and set(asked.values()) == {5}, "each pair five times"
     assert "judge eye (5 samples per pair)" in run("audit", "report", "small", *out)[0]
     assert json.loads(run("audit", "report", "small", "--json", *out)[0])["judge"]["samples"] == 5
-    for language, sentence in (("en", "It was asked 5 times about each pair"), ("zh", "每一对问了 5 次")):
+    for language, sentence in (("en", "The judge answered 5 times per pair"), ("zh", "每一对问了 5 次")):
         run("audit", "report", "small", "--page-language", language, *out)
         assert sentence in (audited.folder / "report.html").read_text("utf-8")
 

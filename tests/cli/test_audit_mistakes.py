@@ -52,7 +52,7 @@ def test_a_sample_of_another_version_is_no_sample_of_this_audit(run: Run, audite
     assert "already exists for another version" in run(*again, code=1)[1]
     run(*again, "--name", "second")
     error = run("review", "import-csv", "--audit", "second", "small", "a.csv", "--out", "sets", code=1)[1]
-    assert "is not the sample of second (audit of small/v1" in error and "export-csv small --audit second" in error
+    assert "is not the sample of audit second (set small/v1" in error and "export-csv small --audit second" in error
 
 
 @pytest.mark.parametrize("text", ["", "\n\n"])

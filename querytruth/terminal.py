@@ -13,29 +13,19 @@ from rich.text import Text
 from querytruth.errors import escape_invisible, make_visible
 from querytruth.sets.manifest import FunnelStage
 
-
-class _VisibleConsole(Console):
-    """Prints texts with their control, bidirectional and zero-width characters made visible."""
-
-    def print(self, *objects: Any, **options: Any) -> None:
-        """Print; see rich."""
-        super().print(*(make_visible(one) if isinstance(one, str) else one for one in objects), **options)
-
-
-out = _VisibleConsole(highlight=False, emoji=False, soft_wrap=False)
-err = _VisibleConsole(stderr=True, highlight=False, emoji=False)
+out, err = Console(highlight=False), Console(stderr=True, highlight=False)
 _MEGABYTE = 1_000_000
 _SECONDS_BETWEEN_LINES = 30.0
 
 
 def say(text: object, bold: str = "") -> None:
-    """Print a line on stdout as it is, brackets included, after a part in bold."""
+    """Print a line on stdout, brackets as they are and invisible characters made visible, after a part in bold."""
     out.print(Text.assemble((make_visible(bold), "bold"), make_visible(str(text))), soft_wrap=True)
 
 
-def report(text: object) -> None:
-    """Print a line on stderr as it is, brackets included."""
-    err.print(Text(make_visible(str(text))), soft_wrap=True)
+def report(text: object, red: str = "") -> None:
+    """Print a line on stderr in the same way, after a part in bold red."""
+    err.print(Text.assemble((red, "bold red"), make_visible(str(text))), soft_wrap=True)
 
 
 class _ProgressLines:
@@ -116,7 +106,7 @@ def print_table(title: str, columns: list[str], rows: list[list[object]]) -> Non
     shown = Table(title=Text(make_visible(title)), title_justify="left", title_style="bold", header_style="bold")
     for place, column in enumerate(columns):
         numeric = all(isinstance(row[place], int | float) for row in rows) and bool(rows)
-        shown.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
+        shown.add_column(Text(make_visible(column)), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         texts = (f"{cell:,}" if isinstance(cell, int) else make_visible(str(cell)) for cell in row)
         shown.add_row(*map(Text, texts))

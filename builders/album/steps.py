@@ -52,14 +52,14 @@ def read_album(
     if not photos:
         raise UserError(STAGE, folder, "contains no photos", "give the folder that contains the photos")
     about = {name: [name] for name in photos} | {name: images for name, images in documents.items() if images}
-    rows = _read_files(source, about, export, problems)
+    known = list(former)
+    if texts:  # first: where the extra is missing, nothing else was done in vain
+        rows = _read_photo_texts(source, photos, problems)
+    else:
+        rows = [row for row in known if row.source == OCR and row.image in about]
+    rows += _read_files(source, about, export, problems)
     if albums:
         rows += [FactRow(name, "album", Path(name).parent.name, "", "folder") for name in photos if "/" in name]
-    known = list(former)
-    if texts:
-        rows += _read_photo_texts(source, photos, problems)
-    else:
-        rows += [row for row in known if row.source == OCR and row.image in about]
     merged = merge_facts([*rows, *(row for row in known if row.source == "person")])
     try:
         named = list(name_cities(keep_corrections(merged, known), within))

@@ -6,14 +6,13 @@ from pathlib import Path
 from types import FrameType
 
 from cyclopts import App, Group, Parameter
-from rich.markup import escape
 
 from querytruth.backends.environment import configure_allocator
 from querytruth.backends.steps import transfer_reporter
 from querytruth.cli.command_line import run_command
 from querytruth.cli.command_list import COMMANDS, PURPOSE, name_version
 from querytruth.errors import UserError, suggest_choice
-from querytruth.terminal import TerminalReporter, err
+from querytruth.terminal import TerminalReporter, report
 
 
 def advise(command: str, word: str) -> str | None:
@@ -71,10 +70,10 @@ def main() -> None:
     try:
         run_command(app, name_kind(sys.argv[1:]), advise)
     except UserError as error:
-        err.print(f"[bold red]error[/] {escape(str(error))}", soft_wrap=True)
+        report(f" {error}", red="error")
         sys.exit(error.exit_code)
     except _StopRequested as stop:
-        err.print("stopped; run the same command again to continue")
+        report("stopped; run the same command again to continue")
         sys.exit(128 + stop.args[0])
     except BrokenPipeError:
         sys.exit(1)

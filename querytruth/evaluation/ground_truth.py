@@ -19,7 +19,8 @@ from querytruth.sets.benchmark_set import Tables
 
 Codes = NDArray[np.int32]
 _STAGE = "read judgments"
-_SAMPLE, _HIGHEST = 1000, 1000  # rows; grade: nDCG's gain is 2 to its power
+_HIGHEST = 1000  # grade: nDCG's gain is 2 to its power
+_SAMPLE = 1000  # rows that show whether equal ids are together
 
 
 def factorize_ids(column: pd.Series) -> tuple[Codes, pa.Array]:

@@ -226,7 +226,7 @@ def is_in_slice(queries: pd.DataFrame | None, query_ids: pd.Index, aspect: str, 
         )
         if aspect == "overlap" and aspects:
             next_step = "run `querytruth overlap` on this version of the set first"
-        raise UserError(stage, name, "is no slice of this set", next_step)
+        raise UserError(stage, name, "is not a slice of this set", next_step)
     values = aspects[aspect].explode().dropna().astype(str)
     rows: BoolArray = query_ids.isin(values.index[(values == value).to_numpy()])
     if not rows.any():

@@ -28,8 +28,9 @@ from querytruth.evaluation.metrics import (
 from querytruth.evaluation.ranking import Hits, RankedRun
 from querytruth.evaluation.run_matching import rank_first_results
 
-_USUAL = "hit@1 hit@5 hit@10 p@1 p@5 p@10 r@10 r@15 r@20 rr@10 ndcg@10 ap@10 p@r ap@r"
-DEFAULT_METRICS = tuple(_USUAL.split())
+DEFAULT_METRICS = (
+    "hit@1", "hit@5", "hit@10", "p@1", "p@5", "p@10", "r@10", "r@15", "r@20", "rr@10", "ndcg@10", "ap@10", "p@r", "ap@r"
+)  # fmt: skip
 
 CONVENTIONS = {
     "mean": "over all queries that have at least one relevant image",

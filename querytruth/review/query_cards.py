@@ -124,6 +124,7 @@ class QueryCards:
         self.entries_by_id = {entry.query_id: entry for entry in self.entries}
         grouping = ThreadPoolExecutor(1)  # the page opens meanwhile
         self._grouping = grouping.submit(query_queue.group_entries, self.entries, tables.queries)
+        grouping.shutdown(wait=False)
         self._images = _ImageIndex(tables.images)
         self._boxes = BoxIndex(tables.boxes, render_mode)
         self.candidate_judgments = _candidate_judgments(tables)

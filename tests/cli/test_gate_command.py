@@ -69,7 +69,7 @@ def test_slices_of_a_set_are_gated_besides_all_queries(run: Run, tmp_path: Path)
     assert found["labels"] == 2
     assert "2 labels: the search could fail for up to 100% of labels undetected" in run(*gated, code=3)[0]
     assert "has no judged queries" in run(*gated, "--slice", "language=de", code=1)[1]
-    assert "is no slice of this set" in run(*gated, "--slice", "colour=red", code=1)[1]
+    assert "is not a slice of this set" in run(*gated, "--slice", "colour=red", code=1)[1]
     assert "has no measured latency" in run(*gated, "--max-latency", "p95=200", code=1)[1]
 
 

@@ -8,14 +8,13 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.client.schemas.objects import State
 from prefect.input import RunInput
-from prefect.runtime import flow_run
 from prefect.states import Completed
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from flows.definition_loader import load_audit_definition
 from flows.prefect_runs.artifacts import artifact_key, call_server_if_available, create_page_link
-from flows.prefect_runs.flow_runner import ask_person, execute_on_threads, is_deployed_run
+from flows.prefect_runs.flow_runner import ask_person, execute_on_threads, is_deployed_run, name_flow_run
 from querytruth.audit import audit_files, pool
 from querytruth.audit.answers import count_waiting, load_audit, read_answers
 from querytruth.audit.card_audit import CardAudit
@@ -61,13 +60,7 @@ class JudgedSampleForm(RunInput):
     report_now: bool = Field(False, description="Report even if pairs are open or disputed.")
 
 
-def audit_run_name() -> str:
-    """Return the definition and the scheduled time."""
-    parameters: AuditParameters = flow_run.parameters["audit"]
-    return f"audit {parameters.label} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
-
-
-@flow(name="audit", flow_run_name=audit_run_name, persist_result=False)
+@flow(name="audit", flow_run_name=name_flow_run, persist_result=False)
 def audit(audit: AuditParameters) -> State[Any]:
     """Draw the sample of an audit, wait until people have judged it, and report what the set lacks."""
     names, options = (audit.label, "audit"), {"offline": audit.offline}

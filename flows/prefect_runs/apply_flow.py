@@ -5,10 +5,9 @@ from typing import Any
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.runtime import flow_run
 from pydantic import BaseModel, Field
 
-from flows.prefect_runs.flow_runner import execute_on_threads, publish_state
+from flows.prefect_runs.flow_runner import execute_on_threads, name_flow_run, publish_state
 from flows.set_kinds import apply_decisions
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.sets.set_files import find_set
@@ -22,14 +21,13 @@ class ApplyParameters(BaseModel):
     workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
     hours: float | None = Field(None, gt=0, description="Stop after this many hours.")
 
+    @property
+    def label(self) -> str:
+        """Return the name of the set, as given."""
+        return self.of
 
-def apply_run_name() -> str:
-    """Return the set and the scheduled time."""
-    parameters: ApplyParameters = flow_run.parameters["decisions"]
-    return f"apply {parameters.of} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 
-
-@flow(name="apply", flow_run_name=apply_run_name, persist_result=False)
+@flow(name="apply", flow_run_name=name_flow_run, persist_result=False)
 def apply(decisions: ApplyParameters) -> State[Any]:
     """Publish the next version of a set from the decisions made on the newest one."""
 

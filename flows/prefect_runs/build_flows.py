@@ -21,9 +21,9 @@ from flows.prefect_runs.flow_runner import (
     JudgmentsGiven,
     ask_person,
     build_and_publish,
-    build_run_name,
     execute_build,
     is_deployed_run,
+    name_flow_run,
 )
 from flows.requests import ChatStage, CollectStage, GeneratedBuild, QueriesBuild
 from flows.set_kind import SetKind
@@ -34,19 +34,19 @@ from querytruth.sets.review_csv import REVIEW_CSV_STAGE, ReviewTableOptions
 _TABLE_STAGES = (REVIEW_CSV_STAGE, stages.CHOICE_STAGE)  # of errors that are in the table
 
 
-@flow(name="topics", flow_run_name=build_run_name, persist_result=False)
+@flow(name="topics", flow_run_name=name_flow_run, persist_result=False)
 def topics(build: ChatStage) -> State[Any]:
     """Find topics with a chat model, and write the table in which people choose."""
     return _run_stage(build, stages.run_topics_stage)
 
 
-@flow(name="objects", flow_run_name=build_run_name, persist_result=False)
+@flow(name="objects", flow_run_name=name_flow_run, persist_result=False)
 def objects(build: ChatStage) -> State[Any]:
     """Find objects of the topics that people kept, and write the next table."""
     return _run_stage(build, stages.run_objects_stage)
 
 
-@flow(name="collect", flow_run_name=build_run_name, persist_result=False)
+@flow(name="collect", flow_run_name=name_flow_run, persist_result=False)
 def collect(build: CollectStage) -> State[Any]:
     """Collect images for the queries that people kept."""
 
@@ -144,4 +144,4 @@ def create_build_flow(kind: SetKind) -> Flow[Any, Any]:
     run_build.__name__, run_build.__doc__ = kind.flow_name, kind.summary
     run_build.__annotations__ = {"build": kind.parameters, "return": State[Any]}
     name = kind.flow_name.replace("_", "-")
-    return Flow(run_build, name=name, flow_run_name=build_run_name, persist_result=False)
+    return Flow(run_build, name=name, flow_run_name=name_flow_run, persist_result=False)

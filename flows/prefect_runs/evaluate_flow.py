@@ -5,32 +5,23 @@ from typing import Any
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State
-from prefect.runtime import flow_run
 from prefect.states import Completed
 from pydantic import Field
 
 from flows.evaluation import evaluate_request, load_judgments
 from flows.prefect_runs.artifacts import artifact_key, call_server_if_available, create_page_link
-from flows.prefect_runs.flow_runner import execute_on_threads
+from flows.prefect_runs.flow_runner import RunLimits, execute_on_threads, name_flow_run
 from querytruth.evaluation.requests import EvaluationRequest
 from querytruth.sets.published_files import image_roots
 
 
-class EvaluationParameters(EvaluationRequest):
+class EvaluationParameters(RunLimits, EvaluationRequest):
     """Parameters of `querytruth evaluate`, and the maximum run time."""
 
     of: str = Field(min_length=1, description="The set: its name (the newest version), name/v3, or a path.")
-    workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
-    hours: float | None = Field(None, gt=0, description="Stop after this many hours.")
 
 
-def evaluation_run_name() -> str:
-    """Return the set and the scheduled time."""
-    evaluation: EvaluationParameters = flow_run.parameters["evaluation"]
-    return f"evaluate {evaluation.of} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
-
-
-@flow(name="evaluate", flow_run_name=evaluation_run_name, persist_result=False)
+@flow(name="evaluate", flow_run_name=name_flow_run, persist_result=False)
 def evaluate(evaluation: EvaluationParameters) -> State[Any]:
     """Evaluate systems on the queries of a set, and store their results beside it."""
     names = evaluation.of, "evaluate"

@@ -20,7 +20,7 @@ from prefect.runtime import deployment, flow_run
 from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed, Failed
 from prefect.task_runners import ThreadPoolTaskRunner
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from builders.publication import BuildResult
 from builders.publication_guards import ShrinkageError
@@ -40,6 +40,13 @@ _ANSWER_TIMEOUT = 30 * 24 * 3600  # seconds; after that the next run asks again
 WAITING_PARTS = 256  # that are given to a cluster at a time: it decides how many it does
 # Prefect raises a failed run's error again when it sets the state, and logs it as unexpected.
 _LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
+
+
+class RunLimits(BaseModel):
+    """How a flow runs whose parameters are also those of a command."""
+
+    workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
+    hours: float | None = Field(None, gt=0, description="Stop after this many hours.")
 
 
 class PublishAnyway(RunInput):
@@ -99,10 +106,10 @@ def use_part_threads(count: int) -> Iterator[None]:
         yield
 
 
-def build_run_name() -> str:
-    """Return the names of the flow and the definition, and the scheduled time."""
-    build: BuildRequest | CollectStage = flow_run.parameters["build"]
-    return f"{flow_run.flow_name} {build.label} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
+def name_flow_run() -> str:
+    """Return the name of the flow, the label of its one parameter, and the scheduled time."""
+    (parameters,) = flow_run.parameters.values()
+    return f"{flow_run.flow_name} {parameters.label} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 
 
 def execute_build(build: BuildRequest | CollectStage, work: Callable[[Any], State[Any]]) -> State[Any]:

@@ -6,14 +6,13 @@ from typing import Any
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
-from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows.evaluation import evaluate_systems, load_judgments
 from flows.gate import run_gate
 from flows.prefect_runs.artifacts import artifact_key, call_server_if_available
-from flows.prefect_runs.flow_runner import execute_on_threads
+from flows.prefect_runs.flow_runner import execute_on_threads, name_flow_run
 from querytruth.backends.search_systems import load_system_file
 from querytruth.errors import UserError
 from querytruth.evaluation import evaluation_result, live_systems, systems
@@ -35,13 +34,7 @@ class GateParameters(GateOptions):
     hours: float | None = Field(None, gt=0, description="Stop after this many hours.")
 
 
-def gate_run_name() -> str:
-    """Return the set and the scheduled time."""
-    parameters: GateParameters = flow_run.parameters["gate"]
-    return f"gate {parameters.of} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
-
-
-@flow(name="gate", flow_run_name=gate_run_name, persist_result=False)
+@flow(name="gate", flow_run_name=name_flow_run, persist_result=False)
 def gate(gate: GateParameters) -> State[Any]:
     """Ask a service every query of a set anew, and fail the run where it is worse than the baseline."""
     return execute_on_threads((gate.of, "gate"), gate.workers, gate.hours, lambda: gate_service(gate))

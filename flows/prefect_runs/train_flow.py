@@ -5,30 +5,19 @@ from typing import Any
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
-from prefect.runtime import flow_run
 from prefect.states import Completed
-from pydantic import Field
 
 from flows.prefect_runs.artifacts import artifact_key, call_server_if_available
-from flows.prefect_runs.flow_runner import execute_on_threads
+from flows.prefect_runs.flow_runner import RunLimits, execute_on_threads, name_flow_run
 from flows.requests import TrainingRequest
 from flows.training import REPORT_FILE, train_dual_encoder
 
 
-class TrainingParameters(TrainingRequest):
+class TrainingParameters(RunLimits, TrainingRequest):
     """Parameters of `querytruth train`, and the maximum run time; the next run resumes."""
 
-    workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
-    hours: float | None = Field(None, gt=0, description="Stop after this many hours.")
 
-
-def train_run_name() -> str:
-    """Return the definition and the scheduled time."""
-    parameters: TrainingParameters = flow_run.parameters["training"]
-    return f"train {parameters.label} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
-
-
-@flow(name="train", flow_run_name=train_run_name, persist_result=False)
+@flow(name="train", flow_run_name=name_flow_run, persist_result=False)
 def train(training: TrainingParameters) -> State[Any]:
     """Train a dual encoder on a set's own images and queries, and evaluate it on the part that it never saw."""
 

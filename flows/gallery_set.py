@@ -6,23 +6,10 @@ source ─► list ─► scan ─► filter ─► duplicates ─► select ─
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from builders.gallery import steps
 from builders.gallery.definition import GalleryDefinition
 from builders.gallery.image_scan import count_scanned, find_overridden_images, scan_images
 from builders.gallery.source_sets import describe_covering_set
-from builders.gallery.steps import (
-    SelectedImages,
-    describe_selected,
-    filter_images,
-    keep_uncovered_rows,
-    list_gallery_thresholds,
-    list_images,
-    remove_duplicates,
-    render_gallery,
-    render_images_page,
-    select_images,
-    split_readable,
-    summarize_gallery,
-)
 from builders.publication import BuiltTables
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.requests import GalleryBuild
@@ -41,25 +28,27 @@ GALLERY_LIMITATIONS = [
 ]
 
 
-def choose_images(definition: GalleryDefinition, ledger: Ledger) -> SelectedImages:
+def choose_images(definition: GalleryDefinition, ledger: Ledger) -> steps.SelectedImages:
     """Return the selected images: all steps of a build but rendering."""
-    source, listing = list_images(definition, ledger)
+    source, listing = steps.list_images(definition, ledger)
     folder = definition.out / definition.name
     listed_count = len(listing.items)
     scanned = scan_images(source, listing.items, folder, listing.carried)
     del listing  # the jobs of the scan have the names, too
-    readable = split_readable(scanned, listed_count, ledger)
+    readable = steps.split_readable(scanned, listed_count, ledger)
     overridden = find_overridden_images(
         scanned, readable, decision_log.load_decisions(folder, decision_records.Override)
     )
-    filtered = filter_images(scanned, readable, overridden, definition, ledger)
-    groups, found_by = remove_duplicates(source, scanned, filtered, definition, ledger)
+    filtered = steps.filter_images(scanned, readable, overridden, definition, ledger)
+    groups, found_by = steps.remove_duplicates(source, scanned, filtered, definition, ledger)
     unique = filtered[groups.is_kept]
-    uncovered = keep_uncovered_rows(scanned, unique, overridden, definition, ledger)
-    rows = select_images(scanned, uncovered, overridden, definition, ledger)
-    images = describe_selected(scanned, groups, unique, rows)
+    uncovered = steps.keep_uncovered_rows(scanned, unique, overridden, definition, ledger)
+    rows = steps.select_images(scanned, uncovered, overridden, definition, ledger)
+    images = steps.describe_selected(scanned, groups, unique, rows)
     decision_outcome = groups.decision_outcome + overridden.decision_outcome(rows)
-    return SelectedImages(source, scanned, listed_count, readable, rows, images, groups, found_by, decision_outcome)
+    return steps.SelectedImages(
+        source, scanned, listed_count, readable, rows, images, groups, found_by, decision_outcome
+    )
 
 
 def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
@@ -67,7 +56,7 @@ def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
     empty."""
     ledger = Ledger()
     chosen = choose_images(definition, ledger)
-    images, rendered = render_gallery(chosen.source, chosen.images, definition, ledger)
+    images, rendered = steps.render_gallery(chosen.source, chosen.images, definition, ledger)
     counts = {"images": chosen.listed_count}
     return BuiltTables(
         tables=benchmark_set.Tables(
@@ -81,9 +70,11 @@ def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
                 *describe_covering_set(definition),
             ],
             models=chosen.found_by.models,
-            thresholds=list_gallery_thresholds(definition, chosen.found_by.thresholds),
+            thresholds=steps.list_gallery_thresholds(definition, chosen.found_by.thresholds),
         ),
-        notes={"summary": summarize_gallery(chosen.scanned, chosen.readable_rows, chosen.selected_rows, definition)},
+        notes={
+            "summary": steps.summarize_gallery(chosen.scanned, chosen.readable_rows, chosen.selected_rows, definition)
+        },
         known_limitations=GALLERY_LIMITATIONS,
         rendered_folder=rendered,
         decision_outcome=chosen.decision_outcome,
@@ -93,7 +84,7 @@ def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
 def plan_gallery(definition: GalleryDefinition) -> dict[str, Any]:
     """Return what a build would do and cost; no image is read."""
     ledger = Ledger()
-    source, listing = list_images(definition, ledger)
+    source, listing = steps.list_images(definition, ledger)
     images = len(listing.items)
     known_count = count_scanned(source, listing.items, definition.out / definition.name)
     selected_count = min(images, definition.select.count or images)
@@ -114,7 +105,7 @@ GALLERY_SET = SetKind(
     summary="Filter, deduplicate, select and render images, and publish the result as a gallery.",
     build_tables=build_gallery_tables,
     plan=plan_gallery,
-    render_page=render_images_page,
+    render_page=steps.render_images_page,
     parameters=GalleryBuild,
 )
 

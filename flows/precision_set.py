@@ -8,25 +8,12 @@ from typing import TYPE_CHECKING, Any
 from builders.gallery.render_steps import render_every_image
 from builders.gallery.steps import mark_duplicates
 from builders.judged_pairs import judge_candidates
-from builders.precision import annotated_gallery, label_steps, tag_tree
+from builders.precision import annotated_gallery, label_steps, steps, tag_tree
 from builders.precision.boxes import build_box_table, turn_files
 from builders.precision.definition import PrecisionDefinition
 from builders.precision.fact_files import join_facts
 from builders.precision.families import box_evidence, family_queries
 from builders.precision.phrasing_steps import PHRASING_LIMITATION, add_phrasings, forecast_phrasings
-from builders.precision.steps import (
-    MinedSeeds,
-    add_folder_images,
-    count_proposed,
-    find_seeds,
-    get_wording,
-    join_gallery,
-    judge_seeds,
-    list_queries,
-    no_images_error,
-    read_annotations,
-    read_images,
-)
 from builders.publication import BuiltTables
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.requests import PrecisionBuild
@@ -44,22 +31,24 @@ PRECISION_LIMITATIONS = [
 ]
 
 
-def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
+def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> steps.MinedSeeds:
     """Return the seeds of the queries, from the annotations: the steps that a plan and a build share."""
     if definition.needs_all_objects or definition.exhaustive == "by_image":
         label_steps.check_label_lists(definition.annotations, definition.exhaustive)
-    files = add_folder_images(definition, read_annotations(definition.annotations, definition.tags, definition.facts))
+    files = steps.add_folder_images(
+        definition, steps.read_annotations(definition.annotations, definition.tags, definition.facts)
+    )
     labels = label_steps.read_labels(definition, files)
     tag_tree.record_other_spellings([str(name) for file in files for name in file.categories["name"]], ledger)
     scanned, frames = None, None
     if definition.images is None:
         listed = annotated_gallery.list_images(files)
     else:
-        listed, scanned, frames = read_images(definition, files)
+        listed, scanned, frames = steps.read_images(definition, files)
         files = turn_files(files, listed, frames)
-    gallery = join_gallery(files, listed, scanned, labels, ledger, definition)
+    gallery = steps.join_gallery(files, listed, scanned, labels, ledger, definition)
     if not len(gallery.images):
-        raise no_images_error(definition, ledger)
+        raise steps.no_images_error(definition, ledger)
     found = None
     if definition.detections is not None:
         results = label_steps.read_detections(definition.detections.results)
@@ -69,7 +58,7 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
         )
     if definition.proposes_tags:
         gallery, found = label_steps.propose_tags(files, definition.tags, gallery, labels, ledger)
-    index, seeds = find_seeds(gallery, labels, ledger, definition)
+    index, seeds = steps.find_seeds(gallery, labels, ledger, definition)
     inputs = [file.input_record() for file in files] + labels.inputs
     if definition.detections is not None:
         inputs += [one.input_record() for one in results]
@@ -83,8 +72,8 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
         if "attribute" in definition.families:
             boxes.attributes = label_steps.read_box_attributes(definition, files, gallery, ledger)
         boxes.facts = facts
-        questions = label_steps.find_questions(boxes, get_wording(labels, definition), ledger, definition)
-    return MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions, found, lists, facts)
+        questions = label_steps.find_questions(boxes, steps.get_wording(labels, definition), ledger, definition)
+    return steps.MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions, found, lists, facts)
 
 
 def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
@@ -92,8 +81,8 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     ledger = Ledger()
     mined = mine_seeds(definition, ledger)
     labels, seeds, images = mined.labels, mined.seeds, mined.gallery.images
-    wording = get_wording(labels, definition)
-    judged = judge_seeds(mined, definition, wording)
+    wording = steps.get_wording(labels, definition)
+    judged = steps.judge_seeds(mined, definition, wording)
     duplicates, decision_outcome, rendered_folder = empty_frame("duplicates"), decision_outcomes.DecisionOutcome(), None
     boxes = build_box_table(mined.gallery, labels.tree.concepts, labels.compatibility, mined.found)
     session, found_by, limitations = open_chat_session(definition), Provenance(), list(PRECISION_LIMITATIONS)
@@ -145,9 +134,9 @@ def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
     ledger = Ledger()
     mined = mine_seeds(definition, ledger)
     labels, seeds = mined.labels, mined.seeds
-    queries = list_queries(mined, get_wording(labels, definition))
+    queries = steps.list_queries(mined, steps.get_wording(labels, definition))
     phrased = forecast_phrasings(queries, labels, definition) if definition.has_phrasings else {"model_calls": 0}
-    asked = count_proposed(mined) * definition.judge.calls_per_pair if definition.judge is not None else 0
+    asked = steps.count_proposed(mined) * definition.judge.calls_per_pair if definition.judge is not None else 0
     # Each judgment is there for each text of its question.
     texts = len(labels.languages) * (
         len(definition.styles) + (definition.phrasings.count if definition.phrasings else 0)

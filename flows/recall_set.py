@@ -14,6 +14,7 @@ from builders.gallery.definition import GallerySource
 from builders.gallery.render_steps import load_shown_images, locate_rendered
 from builders.publication import BuildResult, BuiltTables, publish_built
 from builders.publication_guards import check_not_empty
+from builders.recall import steps
 from builders.recall.ambiguity_steps import ConfusionContext, resolve_caption_ambiguity
 from builders.recall.captions import (
     caption_images,
@@ -25,14 +26,6 @@ from builders.recall.captions import (
 from builders.recall.definition import RecallDefinition
 from builders.recall.nested_sets import publish_nested_sets
 from builders.recall.similarity_models import check_recall_models, load_similarity_models
-from builders.recall.steps import (
-    build_caption_queries,
-    forecast_group,
-    group_questions,
-    list_recall_prompts,
-    load_published_gallery,
-    render_captions_page,
-)
 from flows import flow_entrypoint, gallery_set, set_kind
 from flows.gallery_set import choose_images
 from flows.requests import RecallBuild
@@ -57,7 +50,7 @@ MODEL_STYLE_LIMITATION = "A model's captions have habits of wording that people 
 def plan_images(definition: GallerySource, ledger: Ledger) -> tuple[pd.DataFrame, Path | None]:
     """Return the images with the paths that a set gives them, and the folder of the rendered files."""
     if definition.gallery is not None:
-        gallery = load_published_gallery(definition)
+        gallery = steps.load_published_gallery(definition)
         ledger.stages.extend(gallery.ledger.stages)
         return gallery.tables.images, gallery.rendered_folder
     described = definition.as_gallery()
@@ -74,7 +67,7 @@ def load_image_gallery(definition: GallerySource) -> BuiltTables:
         gallery = gallery_set.build_gallery_tables(definition.as_gallery())
         check_not_empty("gallery", definition.name, gallery.tables, gallery.ledger.funnel())
         return gallery
-    return load_published_gallery(definition)
+    return steps.load_published_gallery(definition)
 
 
 def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
@@ -86,7 +79,7 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
     overrides = decision_log.load_decisions(definition.out / definition.name, decision_records.Override)
     asked, answers, wanted = caption_images(to_caption, definition, chat_session, overrides, ledger)
     captions, caption_notes = clean_captions(asked, answers, wanted, definition, ledger, to_caption)
-    queries, qrels = build_caption_queries(captions, definition)
+    queries, qrels = steps.build_caption_queries(captions, definition)
     descriptions = describe_images(to_caption, definition, chat_session)
     shown = {image.image_id: image for image in to_caption}
     in_table_order = [shown[image_id] for image_id in images["image_id"]]
@@ -99,7 +92,7 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
     ledger.record_stage("ambiguity", "caption", len(queries), len(resolved.queries), resolved.rejections)
     candidates = resolved.ambiguous_pairs[CANDIDATE_JUDGMENTS_SCHEMA.names].astype({"score": np.float32})
     thresholds = list_caption_thresholds(definition.captions)
-    prompts = manifest.Provenance(prompts=list_recall_prompts(definition), thresholds=thresholds)
+    prompts = manifest.Provenance(prompts=steps.list_recall_prompts(definition), thresholds=thresholds)
     model_style = [] if has_written_answers(definition.captions.model) else [MODEL_STYLE_LIMITATION]
     judge_limits = judged.limitations() if judged is not None else []
     return replace(
@@ -136,8 +129,8 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
     is_available = pd.Series(listed, dtype=bool) & pd.Series(is_there, dtype=bool)
     shown = load_shown_images(images[is_available.to_numpy()], folder)
     chat_session, new = open_chat_session(definition), int((~is_available).sum())
-    question_groups = list(group_questions(definition, shown))
-    forecasts = [forecast_group(chat_session.store, group, new) for group in question_groups]
+    question_groups = list(steps.group_questions(definition, shown))
+    forecasts = [steps.forecast_group(chat_session.store, group, new) for group in question_groups]
     calls = sum(one.calls for one in forecasts)
     wanted = definition.captions
     captions = len(images) * len(wanted.prompt) * wanted.per_image
@@ -164,7 +157,7 @@ RECALL_SET = set_kind.SetKind(
     build_tables=build_recall_tables,
     publish=publish_recall_set,
     plan=plan_recall,
-    render_page=render_captions_page,
+    render_page=steps.render_captions_page,
     parameters=RecallBuild,
 )
 

@@ -5,60 +5,53 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, create_model, model_validator
 
 from builders.gallery.filters import list_image_filters
-from querytruth.definitions import (
-    Location,
-    NearDuplicateOptions,
-    RenderOptions,
-    SetDefinition,
-    SetPathOrName,
-    StrictModel,
-)
+from querytruth import definitions
 
 if TYPE_CHECKING:
-    ImageFilterOptions = StrictModel
+    ImageFilterOptions = definitions.StrictModel
 else:
     ImageFilterOptions = create_model(
         "ImageFilterOptions",
-        __base__=StrictModel,
+        __base__=definitions.StrictModel,
         __module__=__name__,
         __doc__="Which images are kept: a threshold per filter in builders/gallery/filters; sides are in pixels.",
         **{one.key: (one.threshold_type, one.default) for one in list_image_filters()},
     )
 
 
-class SelectionOptions(StrictModel):
+class SelectionOptions(definitions.StrictModel):
     """How many images, of as many places and times as possible; count null: all of them. `uncovered_by`: a published
     set; only images of folders, formats, creators, months and places that no query of it asks about are selected."""
 
     count: int | None = Field(None, ge=1)
     place_degrees: float = Field(0.01, gt=0, le=180)
     time: Literal["year", "month", "day", "hour"] = "day"
-    uncovered_by: SetPathOrName | None = None
+    uncovered_by: definitions.SetPathOrName | None = None
 
 
-class GalleryDefinition(SetDefinition):
+class GalleryDefinition(definitions.SetDefinition):
     """A gallery: images without queries. `images`: a folder, a list file, a table, or an fsspec URL of one."""
 
     kind: Literal["gallery"] = "gallery"
-    images: Location = Field(min_length=1)
+    images: definitions.Location = Field(min_length=1)
     filter: ImageFilterOptions = ImageFilterOptions()
-    near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
+    near_duplicates: definitions.NearDuplicateOptions = definitions.NearDuplicateOptions()
     select: SelectionOptions = SelectionOptions()
-    render: RenderOptions | None = RenderOptions()
+    render: definitions.RenderOptions | None = definitions.RenderOptions()
 
 
 _RULES = ("filter", "near_duplicates", "render")
 
 
-class GallerySource(SetDefinition):
+class GallerySource(definitions.SetDefinition):
     """A set of the images of `gallery` (a published set with its own rules), or of `images` by the rules here."""
 
-    gallery: SetPathOrName | None = None
-    images: Location | None = Field(None, min_length=1)
+    gallery: definitions.SetPathOrName | None = None
+    images: definitions.Location | None = Field(None, min_length=1)
     filter: ImageFilterOptions | None = ImageFilterOptions()
-    near_duplicates: NearDuplicateOptions | None = NearDuplicateOptions()
+    near_duplicates: definitions.NearDuplicateOptions | None = definitions.NearDuplicateOptions()
     select: SelectionOptions = SelectionOptions()
-    render: RenderOptions | None = RenderOptions()
+    render: definitions.RenderOptions | None = definitions.RenderOptions()
 
     @model_validator(mode="before")
     @classmethod

@@ -7,21 +7,8 @@ from typing import Any, cast
 import pandas as pd
 
 from builders.judged_pairs import JudgedPairs, judge_pairs
-from builders.recall import caption_cleaning, confusable_images, similarity_models
-from builders.recall.ambiguity import (
-    ResolvedAmbiguity,
-    build_recaption_requests,
-    count_ambiguous,
-    resolve_ambiguity,
-    see_through_judge,
-)
+from builders.recall import ambiguity, caption_cleaning, captions, confusable_images, similarity_models
 from builders.recall.caption_rules import CaptionOverrides, load_cleaning_rules, load_recaption_prompt
-from builders.recall.captions import (
-    choose_parameters,
-    find_max_lengths,
-    limit_caption_tokens,
-    load_caption_model,
-)
 from querytruth.backends.models.chat import ChatImage, ChatRequest, Message, Reply
 from querytruth.backends.steps import step
 from querytruth.questions import ChatSession
@@ -71,7 +58,7 @@ def resolve_caption_ambiguity(
     images: Mapping[str, ChatImage],
     chat_session: ChatSession,
     human_captions: CaptionOverrides,
-) -> tuple[ResolvedAmbiguity, Ambiguity, JudgedPairs | None]:
+) -> tuple[ambiguity.ResolvedAmbiguity, Ambiguity, JudgedPairs | None]:
     """Return the tables after the policy, the notes for the manifest, and the replies of a judge. Captions in
     `human_captions` are not requested again."""
     wanted = context.models.definition.ambiguity
@@ -86,13 +73,15 @@ def resolve_caption_ambiguity(
             )
             rounds.append(round_counts)
     final = wanted.then if wanted.policy == "recaption" else wanted.policy
-    before, judged = count_ambiguous(queries, initial.confusable.ambiguous_query_ids), None
+    before, judged = ambiguity.count_ambiguous(queries, initial.confusable.ambiguous_query_ids), None
     if (rule := wanted.pair_judge) is not None:
         definition, proposed = context.models.definition, initial.confusable.candidates
         judged = judge_pairs(definition, rule, proposed, queries, images, chat_session)
-        initial = current_state = QueryConfusions(queries, qrels, see_through_judge(initial.confusable, judged))
+        initial = current_state = QueryConfusions(
+            queries, qrels, ambiguity.see_through_judge(initial.confusable, judged)
+        )
         final = "merge" if judged.is_calibrated else "review"
-    resolved = resolve_ambiguity(
+    resolved = ambiguity.resolve_ambiguity(
         current_state.queries,
         current_state.qrels,
         context.images,
@@ -128,15 +117,15 @@ def recaption_ambiguous_queries(
 ) -> tuple[QueryConfusions, dict[str, int]]:
     """Run one round of recaption: the model gets the image, its caption and those of its confusable images, and writes
     a caption that distinguishes it."""
-    again = build_recaption_requests(
+    again = ambiguity.build_recaption_requests(
         confusions.queries, confusions.confusable, context.descriptions, final_query_ids=human_captions.texts
     )
     of_query = confusions.queries.set_index("query_id")
     definition = context.models.definition
     model, (rules, _), longest = (
-        load_caption_model(definition),
+        captions.load_caption_model(definition),
         load_cleaning_rules(definition.cleaning_files),
-        find_max_lengths(definition.captions),
+        captions.find_max_lengths(definition.captions),
     )
     own_files, languages = definition.prompt_files, definition.captions.languages
     prompts = {language: load_recaption_prompt(language, own_files) for language in languages}
@@ -146,7 +135,7 @@ def recaption_ambiguous_queries(
         text = prompt.fill(caption=row.text, rivals="\n".join(row.rivals))
         image = images[of_query.at[row.query_id, "source_image_id"]]
         asks = (Message("user", text, (image,)),)
-        limits = limit_caption_tokens(choose_parameters(prompt.name), definition.captions)
+        limits = captions.limit_caption_tokens(captions.choose_parameters(prompt.name), definition.captions)
         requests.append(ChatRequest(asks, limits, language=prompt.language))
         templates.append(prompt)
     answers = chat_session.ask("captions asked again", model, requests)
@@ -179,7 +168,7 @@ def _describe_models(context: ConfusionContext) -> dict[str, str | None]:
 def _examples(
     initial: QueryConfusions,
     final_state: QueryConfusions,
-    resolved: ResolvedAmbiguity,
+    resolved: ambiguity.ResolvedAmbiguity,
     policy: str,
     human_captions: CaptionOverrides,
 ) -> Any:

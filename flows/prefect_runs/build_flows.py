@@ -15,16 +15,8 @@ from prefect.states import Completed
 from builders.generated import stages
 from builders.generated.collect_stage import run_collect_stage
 from builders.generated.definition import GeneratedDefinition
+from flows.prefect_runs import flow_runner
 from flows.prefect_runs.artifacts import create_funnel_artifact, create_page_link
-from flows.prefect_runs.flow_runner import (
-    FilledTableForm,
-    JudgmentsGiven,
-    ask_person,
-    build_and_publish,
-    execute_build,
-    is_deployed_run,
-    name_flow_run,
-)
 from flows.requests import ChatStage, CollectStage, GeneratedBuild, QueriesBuild
 from flows.set_kind import SetKind
 from querytruth.definitions import SetDefinition
@@ -34,19 +26,19 @@ from querytruth.sets.review_csv import REVIEW_CSV_STAGE, ReviewTableOptions
 _TABLE_STAGES = (REVIEW_CSV_STAGE, stages.CHOICE_STAGE)  # of errors that are in the table
 
 
-@flow(name="topics", flow_run_name=name_flow_run, persist_result=False)
+@flow(name="topics", flow_run_name=flow_runner.name_flow_run, persist_result=False)
 def topics(build: ChatStage) -> State[Any]:
     """Find topics with a chat model, and write the table in which people choose."""
     return _run_stage(build, stages.run_topics_stage)
 
 
-@flow(name="objects", flow_run_name=name_flow_run, persist_result=False)
+@flow(name="objects", flow_run_name=flow_runner.name_flow_run, persist_result=False)
 def objects(build: ChatStage) -> State[Any]:
     """Find objects of the topics that people kept, and write the next table."""
     return _run_stage(build, stages.run_objects_stage)
 
 
-@flow(name="collect", flow_run_name=name_flow_run, persist_result=False)
+@flow(name="collect", flow_run_name=flow_runner.name_flow_run, persist_result=False)
 def collect(build: CollectStage) -> State[Any]:
     """Collect images for the queries that people kept."""
 
@@ -56,7 +48,7 @@ def collect(build: CollectStage) -> State[Any]:
         counts = f"{result.fetches:,} fetches, {result.pending:,} queries pending"
         return Completed(name="Collected", message=f"{counts}; {result.file}, then: {result.command}")
 
-    return execute_build(build, work)
+    return flow_runner.execute_build(build, work)
 
 
 def _run_stage(build: ChatStage, run_stage: Callable[[GeneratedDefinition, str], stages.StageResult]) -> State[Any]:
@@ -65,13 +57,13 @@ def _run_stage(build: ChatStage, run_stage: Callable[[GeneratedDefinition, str],
         _show_stage(definition, result)
         return Completed(name="AwaitingReview", message=result.next_step_text)
 
-    return execute_build(build, work)
+    return flow_runner.execute_build(build, work)
 
 
 def ask_for_choices(definition: GeneratedDefinition, source: str) -> None:
     """Find topics and objects; suspend the run after each until people have filled in its table. Raises UserError in a
     run without a deployment, which cannot wait."""
-    if not is_deployed_run():
+    if not flow_runner.is_deployed_run():
         reason = "only a deployed run can wait for people"
         raise UserError("ask people", definition.name, reason, f"querytruth topics {source}, then querytruth objects")
     found = stages.run_topics_stage(definition, source)
@@ -85,11 +77,11 @@ def ask_for_judgments(definition: SetDefinition) -> None:
     """Suspend the run until people have judged: it then starts anew, and its build applies what they decided. Raises
     UserError in a run without a deployment, which cannot wait."""
     next_step = f"querytruth review {definition.name} --run RUN, then querytruth apply {definition.name}"
-    if not is_deployed_run():
+    if not flow_runner.is_deployed_run():
         reason = "is published, but only a deployed run can wait for people"
         raise UserError("ask people", definition.name, reason, next_step)
     question = f"**{definition.name}** waits for judgments.\n\nRun `{next_step.partition(',')[0]}`, judge, then resume."
-    ask_person(JudgmentsGiven, f"judgments-{definition.name}", question)
+    flow_runner.ask_person(flow_runner.JudgmentsGiven, f"judgments-{definition.name}", question)
 
 
 def _continue_after_review(
@@ -101,7 +93,9 @@ def _continue_after_review(
     last_error = ""
     for attempt in count():
         question = _describe_question(stage_result, last_error)
-        filled = ask_person(FilledTableForm, f"{stage_result.stage}-{definition.name}-{attempt}", question)
+        filled = flow_runner.ask_person(
+            flow_runner.FilledTableForm, f"{stage_result.stage}-{definition.name}-{attempt}", question
+        )
         try:
             return go_on(filled.to_filling())
         except UserError as error:
@@ -134,14 +128,14 @@ def create_build_flow(kind: SetKind) -> Flow[Any, Any]:
         def work(definition: Any) -> State[Any]:
             if isinstance(build, GeneratedBuild) and build.ask_people:
                 ask_for_choices(definition, build.source)
-            state = build_and_publish(kind, definition)
+            state = flow_runner.build_and_publish(kind, definition)
             if isinstance(build, QueriesBuild) and build.ask_people:
                 ask_for_judgments(definition)
             return state
 
-        return execute_build(build, work)
+        return flow_runner.execute_build(build, work)
 
     run_build.__name__, run_build.__doc__ = kind.flow_name, kind.summary
     run_build.__annotations__ = {"build": kind.parameters, "return": State[Any]}
     name = kind.flow_name.replace("_", "-")
-    return Flow(run_build, name=name, flow_run_name=name_flow_run, persist_result=False)
+    return Flow(run_build, name=name, flow_run_name=flow_runner.name_flow_run, persist_result=False)

@@ -14,19 +14,7 @@ from querytruth.audit.answers import AuditAnswers, collect_answers
 from querytruth.audit.audit_files import CARDS_UNIT, audit_folder, list_audits, read_audit, read_audit_manifest
 from querytruth.audit.card_audit import CardAudit
 from querytruth.audit.pool import JsonRecord
-from querytruth.review import query_cards
-from querytruth.review.deck import (
-    ActionError,
-    LogView,
-    LongText,
-    ShortText,
-    Verdict,
-    choice_field,
-    clean_text,
-    deck_routes,
-    queue_of,
-    state_field,
-)
+from querytruth.review import deck, query_cards
 from querytruth.review.page_parts import page_language, translate
 from querytruth.sets.decision_agreement import AUDIT_VIEW, name_audit_rating
 from querytruth.sets.decision_log import DecisionLog
@@ -54,19 +42,19 @@ class AuditSample:
 class AuditFilter(BaseModel, extra="forbid", frozen=True):
     """The pairs of an audit that a page shows."""
 
-    audit: ShortText
+    audit: deck.ShortText
     state: Literal["all", "open", "decided", "disputed"] = "all"
 
 
-class AuditVerdict(Verdict):
+class AuditVerdict(deck.Verdict):
     """An answer to a pair; no grade: the person cannot tell."""
 
-    key: ShortText
+    key: deck.ShortText
     grade: int | None
-    note: LongText = ""
+    note: deck.LongText = ""
 
 
-class AuditCards(LogView[AuditAnswer]):
+class AuditCards(deck.LogView[AuditAnswer]):
     """The pairs of audits, one by one, with the reviewer's own answers. `samples`: by the name of the audit; `texts`:
     text and language by query id; `grades`: those of the set, and 0."""
 
@@ -174,11 +162,11 @@ class AuditCards(LogView[AuditAnswer]):
         """Return the reviewer's answer to a pair; without a grade, that the person cannot tell. Raises ActionError for
         a pair that was not drawn and for a grade that the set does not have."""
         name, (query, image) = self._split(key)
-        audit_id, note = self._ratings[name][1], clean_text(note, "the note")
+        audit_id, note = self._ratings[name][1], deck.clean_text(note, "the note")
         if grade is None:
             return UndeterminedPair(query, image, audit_id, note=note, reviewer=self.reviewer, view=AUDIT_VIEW, at=at)
         if grade not in self.grades:
-            raise ActionError(f"the grades of this set are {', '.join(map(str, self.grades))}")
+            raise deck.ActionError(f"the grades of this set are {', '.join(map(str, self.grades))}")
         text = self._texts[query][0]
         return QueryDecision(
             query, text, "grade", image, relevance=grade, note=note, reviewer=self.reviewer, view=AUDIT_VIEW,
@@ -189,7 +177,7 @@ class AuditCards(LogView[AuditAnswer]):
         """Return the undo of the reviewer's last answer. Raises ActionError where there is nothing to undo."""
         own = [one for state in self._states.values() for one in state.own[-1:]]
         if not own:
-            raise ActionError("there is nothing to undo")
+            raise deck.ActionError("there is nothing to undo")
         last = max(own, key=lambda one: one.at)
         shared: JsonRecord = {"decision": "undo", "reviewer": self.reviewer, "view": AUDIT_VIEW, "at": at}
         if isinstance(last, UndeterminedPair):
@@ -207,8 +195,8 @@ class AuditCards(LogView[AuditAnswer]):
         """Return the audits, and what is answered."""
         names = {name: name for name in self.samples}
         return [
-            choice_field("audit", "Audit", names),
-            state_field("Answered", disputed="two others disagree: a third look"),
+            deck.choice_field("audit", "Audit", names),
+            deck.state_field("Answered", disputed="two others disagree: a third look"),
         ]
 
     def list_notes(self) -> list[str]:
@@ -230,7 +218,7 @@ class AuditCards(LogView[AuditAnswer]):
 
     def build_queue(self, card_filter: AuditFilter) -> JsonRecord:
         """Return the pairs of an audit that pass the filter."""
-        return queue_of(self.list_keys(card_filter.audit, card_filter.state), self.is_decided)
+        return deck.queue_of(self.list_keys(card_filter.audit, card_filter.state), self.is_decided)
 
     def decide(self, verdict: AuditVerdict) -> JsonRecord:
         """Write the answer."""
@@ -239,7 +227,7 @@ class AuditCards(LogView[AuditAnswer]):
 
     def _split(self, key: str) -> tuple[str, Pair]:
         if not self.has_key(key):
-            raise ActionError("this pair is not in the sample of an audit")
+            raise deck.ActionError("this pair is not in the sample of an audit")
         name, query, image = key.split(_SEPARATOR, 2)
         return name, (query, image)
 
@@ -259,7 +247,7 @@ def next_card_routes(cards: AuditCards) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/api/audit/next")
-    def next_cards(audit: ShortText) -> JsonRecord:
+    def next_cards(audit: deck.ShortText) -> JsonRecord:
         cards.refresh()
         keys, stated = cards.hand_out(audit, page_language())
         return {"keys": keys, "stated": stated}
@@ -287,4 +275,4 @@ def build_audit_routes(stored: StoredSet, reviewer: str, about: JsonRecord) -> l
     grades = sorted({0, *map(int, stored.manifest["grades"])})
     cards = AuditCards(samples, texts, grades, reviewer)
     log = DecisionLog[AuditAnswer](stored.path.parent, (QueryDecision, UndeterminedPair))
-    return [deck_routes(cards.follow(log), about), next_card_routes(cards)]
+    return [deck.deck_routes(cards.follow(log), about), next_card_routes(cards)]

@@ -7,20 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from querytruth import definitions
 from querytruth.defaults import DATASETS_FOLDER
-from querytruth.definitions import (
-    ChatModelOptions,
-    Definition,
-    OneOrMore,
-    OutputFolder,
-    PriceOptions,
-    SetPathOrName,
-    StrictModel,
-)
 from querytruth.requests import IN_FORMS, ByName
 
 
-class StrataOptions(StrictModel):
+class StrataOptions(definitions.StrictModel):
     """How judgments are divided. `floor`: pairs of each stratum, if it has so many; `judged_relevant`: the share of
     judgments on pairs that the set calls relevant; `outside`: the share on pairs outside the pool."""
 
@@ -29,13 +21,13 @@ class StrataOptions(StrictModel):
     outside: float = Field(0.1, ge=0, le=0.5)
 
 
-class JudgeOptions(StrictModel):
+class JudgeOptions(definitions.StrictModel):
     """A chat model that sees images and divides the strata, with its options. `allow_contestant`: it may be one of the
     systems; `scores`: it is asked for the probability of yes, in place of a grade (always of a model of pairs);
     `samples`: it is asked so often for a yes or no, where its endpoint gives no probabilities."""
 
     model: str
-    options: ChatModelOptions = Field(default_factory=dict)
+    options: definitions.ChatModelOptions = Field(default_factory=dict)
     allow_contestant: bool = False
     scores: bool = False
     samples: int = Field(0, ge=0, le=100)
@@ -49,7 +41,7 @@ class JudgeOptions(StrictModel):
 class AuditJudgeOptions(JudgeOptions):
     """The judge of an audit. `price`: the endpoint's, for plans."""
 
-    price: PriceOptions | None = Field(None, exclude=True)
+    price: definitions.PriceOptions | None = Field(None, exclude=True)
 
 
 class PairJudgeOptions(JudgeOptions, allow_inf_nan=False):
@@ -59,7 +51,7 @@ class PairJudgeOptions(JudgeOptions, allow_inf_nan=False):
     at_least: float = Field(0.9, gt=0, le=1)
 
 
-class AuditKeys(StrictModel):
+class AuditKeys(definitions.StrictModel):
     """The settings that a definition of an audit and the options of its commands share. People judge a fixed number of
     pairs or, card by card, until a share of the relevant pairs is certified. `strata`: how judgments are divided."""
 
@@ -72,12 +64,12 @@ class AuditKeys(StrictModel):
     strata: Annotated[StrataOptions, IN_FORMS] = StrataOptions()
     people: int = Field(1, ge=1, le=5, description="Number of people who judge each pair.")
     name: str = Field("audit", pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", description="Name of the audit.")
-    runs: Annotated[list[Path], OneOrMore, ByName("--run", "RUN")] = Field(
+    runs: Annotated[list[Path], definitions.OneOrMore, ByName("--run", "RUN")] = Field(
         default_factory=list, description="Run file of a system, or the folder of its result."
     )
     depth: int = Field(20, ge=1, le=1000, description="Number of results per query and run that are pooled.")
     seed: int = Field(0, description="Seed of the draw.")
-    out: OutputFolder = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
+    out: definitions.OutputFolder = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
 
     @property
     def goal(self) -> float | None:
@@ -85,9 +77,9 @@ class AuditKeys(StrictModel):
         return None if self.until is None else float(self.until.partition("=")[2])
 
 
-class AuditDefinition(Definition, AuditKeys):
+class AuditDefinition(definitions.Definition, AuditKeys):
     """An audit of `set`: name, name/v3 or folder."""
 
     kind: Literal["audit"] = "audit"
-    set: SetPathOrName
+    set: definitions.SetPathOrName
     judge: AuditJudgeOptions | None = None

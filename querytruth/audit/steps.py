@@ -9,17 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from querytruth.audit import answers
-from querytruth.audit.audit_files import (
-    CARDS_UNIT,
-    AuditManifest,
-    DrawnAudit,
-    Stratum,
-    audit_folder,
-    list_audits,
-    read_audit_manifest,
-    write_audit,
-)
+from querytruth.audit import answers, audit_files
 from querytruth.audit.definition import AuditDefinition, AuditKeys
 from querytruth.audit.judge import (
     JudgeLabels,
@@ -169,9 +159,9 @@ def find_audited_version(definition: AuditDefinition) -> Path:
     """Return the folder of the version of an audit that has begun, whatever was published since, else of the version
     that the definition names. Raises UserError where it is not there."""
     path = set_files.find_set(definition.set, definition.out)
-    if definition.name not in list_audits(path.parent):
+    if definition.name not in audit_files.list_audits(path.parent):
         return path
-    known = read_audit_manifest(audit_folder(path.parent, definition.name))["set"]
+    known = audit_files.read_audit_manifest(audit_files.audit_folder(path.parent, definition.name))["set"]
     return set_files.find_set(str(path.parent / f"v{known['version']}"))
 
 
@@ -193,14 +183,16 @@ def prepare_audit(definition: AuditDefinition, path: Path) -> PreparedAudit:
 
 
 @step("draw sample")
-def start_audit(path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLabels | None) -> AuditManifest:
+def start_audit(
+    path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLabels | None
+) -> audit_files.AuditManifest:
     """Draw and stores an audit of the set at `path`; return its manifest. The same set, runs, judge, size and seed
     give the same audit, and one that is there already is kept. Raises UserError where another audit has the name."""
     if judged is not None:
         pooled = replace(pooled, pool=pooled.pool.divide_by_judge(judged.grades, judged.reasons, judged.scores))
-    name, folder, set_ = keys.name, audit_folder(path.parent, keys.name), pooled.judged.description
+    name, folder, set_ = keys.name, audit_files.audit_folder(path.parent, keys.name), pooled.judged.description
     sample = _draw(pooled, keys)
-    about: DrawnAudit = {
+    about: audit_files.DrawnAudit = {
         "schema_version": _SCHEMA_VERSION,
         "name": name,
         "set": {"name": set_["name"], "version": set_["version"], "content_digest": set_["content_digest"]},
@@ -208,7 +200,7 @@ def start_audit(path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLab
         "judge": None if judged is None else judged.record,
         "depth": keys.depth,
         "seed": keys.seed,
-        "unit": CARDS_UNIT if keys.goal else "pairs",
+        "unit": audit_files.CARDS_UNIT if keys.goal else "pairs",
         "queries": len(pooled.query_ids),
         "strata": count_strata(pooled.pool, sample),
         "outside": {"pairs": pooled.pool.outside_size, "drawn": int((sample["stratum"] == "outside").sum())},
@@ -219,14 +211,16 @@ def start_audit(path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLab
         about["goal"] = keys.goal
     pairs = sample[["query_id", "image_id"]].to_csv(index=False)
     audit_id = content_id("a", canonical_json(about).decode(), pairs)
-    if name in list_audits(path.parent):
-        stored = read_audit_manifest(folder)
+    if name in audit_files.list_audits(path.parent):
+        stored = audit_files.read_audit_manifest(folder)
         if stored["audit_id"] == audit_id:
             return stored
         reason = "already exists for another version, seed, size, judge or set of runs"
         raise UserError(AUDIT_STAGE, name, reason, "give another --name")
-    manifest: AuditManifest = {**about, "audit_id": audit_id, "files": {}, "manifest_digest": ""}
-    return write_audit(folder, manifest, {"pool": pooled.pool.pairs, "ranks": pooled.pool.ranks, "sample": sample})
+    manifest: audit_files.AuditManifest = {**about, "audit_id": audit_id, "files": {}, "manifest_digest": ""}
+    return audit_files.write_audit(
+        folder, manifest, {"pool": pooled.pool.pairs, "ranks": pooled.pool.ranks, "sample": sample}
+    )
 
 
 def _draw(pooled: PooledSet, keys: AuditKeys) -> pd.DataFrame:
@@ -239,7 +233,7 @@ def _draw(pooled: PooledSet, keys: AuditKeys) -> pd.DataFrame:
     return order_sample(pd.concat([inside, outside], ignore_index=True), seed)
 
 
-def count_strata(pool: AuditPool, sample: pd.DataFrame) -> list[Stratum]:
+def count_strata(pool: AuditPool, sample: pd.DataFrame) -> list[audit_files.Stratum]:
     """Return the pairs and the drawn ones by stratum, for a manifest."""
     drawn = sample["stratum"].value_counts()
     return [

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from flows.requests import (
-    BuildRequest,
-    GalleryBuild,
-    GeneratedBuild,
-    PrecisionBuild,
-    QueriesBuild,
-    RecallBuild,
-)
+from flows import requests
 from querytruth import terminal
 from querytruth.cli.command_line import argument, command, group, option
 from querytruth.cli.options import JsonOption, PlanOption, PrefectOption
@@ -34,7 +27,7 @@ LabelsArgument = Annotated[
 ]
 
 
-class Typed(BuildRequest):
+class Typed(requests.BuildRequest):
     """A build as it is typed: of a definition, or of keys alone, named after the file or folder of the first of
     `sources`."""
 
@@ -56,25 +49,25 @@ class Typed(BuildRequest):
         return self
 
 
-class TypedGallery(Typed, GalleryBuild):
+class TypedGallery(Typed, requests.GalleryBuild):
     """A gallery as it is typed."""
 
     sources = ("images",)
 
 
-class TypedPrecision(Typed, PrecisionBuild):
+class TypedPrecision(Typed, requests.PrecisionBuild):
     """A precision set as it is typed."""
 
     sources = ("annotations",)
 
 
-class TypedRecall(Typed, RecallBuild):
+class TypedRecall(Typed, requests.RecallBuild):
     """A recall set as it is typed."""
 
     sources = ("images", "gallery")
 
 
-class TypedQueries(Typed, QueriesBuild):
+class TypedQueries(Typed, requests.QueriesBuild):
     """A set of own queries as it is typed."""
 
     sources = ("queries",)
@@ -119,7 +112,11 @@ def recall(
 @app.command
 @command
 def generated(
-    plan: PlanOption = False, prefect: PrefectOption = False, json: JsonOption = False, *, request: GeneratedBuild
+    plan: PlanOption = False,
+    prefect: PrefectOption = False,
+    json: JsonOption = False,
+    *,
+    request: requests.GeneratedBuild,
 ) -> None:
     """Build a generated set from the queries that people accepted, with images from the web; downloads missing ones.
 
@@ -139,7 +136,7 @@ def queries(
     _build(request, plan, prefect, json)
 
 
-def _build(request: BuildRequest, plan: bool, prefect: bool, json: bool) -> None:
+def _build(request: requests.BuildRequest, plan: bool, prefect: bool, json: bool) -> None:
     terminal.report(f"querytruth: reading {request.definition or 'the definition'}")
     from querytruth.cli import build_output
 
@@ -156,7 +153,7 @@ def _build(request: BuildRequest, plan: bool, prefect: bool, json: bool) -> None
     terminal.print_json(planned) if json else build_output.PLAN_PRINTERS[definition.kind](planned)
 
 
-def run_build(request: BuildRequest, prefect: bool) -> BuildResult:
+def run_build(request: requests.BuildRequest, prefect: bool) -> BuildResult:
     """Build in process, or under Prefect where that is asked for: a configured server alone asks for nothing."""
     from flows.flow_entrypoint import configured_server
     from querytruth.api import set_builds

@@ -9,21 +9,13 @@ not the least.) At the cut R, the cut grows with them; the bound of ap@r is that
 import numpy as np
 
 from querytruth.array_types import FloatArray, RowIndices
-from querytruth.evaluation.metrics import (
-    Metric,
-    compute_metric,
-    compute_metric_from_hits,
-    dcg,
-    dcg_gains,
-    grade_weights,
-    ideal_hits,
-)
+from querytruth.evaluation import metrics
 from querytruth.evaluation.ranking import UNJUDGED, Hits, RankedRun, collect_hits
 
 
-def compute_upper_bound(ranked: RankedRun, metric: Metric) -> FloatArray:
+def compute_upper_bound(ranked: RankedRun, metric: metrics.Metric) -> FloatArray:
     """Return the bound per query (queries,): from the figure itself, where all results are judged, to 1."""
-    value = compute_metric(ranked, metric)
+    value = metrics.compute_metric(ranked, metric)
     if metric.cut == "r":
         return np.maximum(value, _best_cut(ranked))
     cut = metric.cut if isinstance(metric.cut, int) else np.iinfo(np.int64).max
@@ -33,12 +25,12 @@ def compute_upper_bound(ranked: RankedRun, metric: Metric) -> FloatArray:
     return np.maximum(value, _all_relevant(ranked, metric, unjudged_rows))
 
 
-def _all_relevant(ranked: RankedRun, metric: Metric, at: RowIndices) -> FloatArray:
+def _all_relevant(ranked: RankedRun, metric: metrics.Metric, at: RowIndices) -> FloatArray:
     """Return the metric with the highest grade for these rows: no other judgments give more."""
     grade, held = ranked.grade.copy(), ranked.truth.counts_by_level.copy()
     grade[at] = ranked.truth.relevant_grades[0]
     held[:, 0] += np.bincount(ranked.query[at], minlength=len(held))
-    return compute_metric_from_hits(collect_hits(ranked.query, ranked.rank, grade, ranked.truth, held), metric)
+    return metrics.compute_metric_from_hits(collect_hits(ranked.query, ranked.rank, grade, ranked.truth, held), metric)
 
 
 def _best_cut(ranked: RankedRun) -> FloatArray:
@@ -55,19 +47,19 @@ def _best_cut(ranked: RankedRun) -> FloatArray:
     return highest
 
 
-def _best_number(ranked: RankedRun, metric: Metric, at: RowIndices, figure: FloatArray) -> FloatArray:
+def _best_number(ranked: RankedRun, metric: metrics.Metric, at: RowIndices, figure: FloatArray) -> FloatArray:
     """Return the highest value with the first one, two, … of these rows as relevant."""
     query, rank = ranked.query[at], ranked.rank[at]
     number = np.arange(1, len(query) + 1) - _find_starts(query)  # from 1 within each query
     hits = ranked.hits.within_cut(metric.cut if isinstance(metric.cut, int) else None)
     if metric.name == "ndcg":
-        lift = dcg_gains(hits.relevant_grades[0], dict(metric.options)["gain"]) / np.log2(rank + 1)
+        lift = metrics.dcg_gains(hits.relevant_grades[0], dict(metric.options)["gain"]) / np.log2(rank + 1)
         before, after = _ideals(hits, metric, query, number)
     else:
         lift = _lifts(hits, metric, query, rank, number)
         if metric.name == "ap_graded":  # all judged with the highest grade of the set
             highest_grade = int(hits.relevant_grades[0])
-            lift *= grade_weights(highest_grade, highest_grade, dict(metric.options)["scale"])
+            lift *= metrics.grade_weights(highest_grade, highest_grade, dict(metric.options)["scale"])
         most = metric.cut if dict(metric.options).get("norm") == "min" and metric.cut else np.iinfo(np.int64).max
         before, after = np.minimum(hits.relevant_counts, most), np.minimum(hits.relevant_counts[query] + number, most)
     values = (figure * before)[query] + _running(lift, query)
@@ -76,7 +68,7 @@ def _best_number(ranked: RankedRun, metric: Metric, at: RowIndices, figure: Floa
     return np.minimum(highest, 1)
 
 
-def _lifts(hits: Hits, metric: Metric, query: RowIndices, rank: RowIndices, number: RowIndices) -> FloatArray:
+def _lifts(hits: Hits, metric: metrics.Metric, query: RowIndices, rank: RowIndices, number: RowIndices) -> FloatArray:
     """Return by how much the sum of precisions grows when a row becomes relevant after those before it: its own
     precision, and the gain of each later hit."""
     wide = max(int(hits.rank.max(initial=0)), int(rank.max(initial=0))) + 1
@@ -91,24 +83,24 @@ def _lifts(hits: Hits, metric: Metric, query: RowIndices, rank: RowIndices, numb
     return lifts
 
 
-def _slope(rank: RowIndices, metric: Metric) -> FloatArray:
+def _slope(rank: RowIndices, metric: metrics.Metric) -> FloatArray:
     """Return the gain of a hit at this rank from one more hit before it."""
     if metric.name != "ap_trapezoid":
         return 1 / rank
     return np.where(rank > 1, (1 / rank + 1 / np.maximum(rank - 1, 1)) / 2, 1)
 
 
-def _ideals(hits: Hits, metric: Metric, query: RowIndices, number: RowIndices) -> tuple[FloatArray, FloatArray]:
+def _ideals(hits: Hits, metric: metrics.Metric, query: RowIndices, number: RowIndices) -> tuple[FloatArray, FloatArray]:
     """Return the ideal DCG per query as judged, and per row with `number` more images of grade 1."""
     gain = dict(metric.options)["gain"]
     cut = metric.cut if isinstance(metric.cut, int) else None
-    ideal = dcg(ideal_hits(hits, cut), gain)
+    ideal = metrics.dcg(metrics.ideal_hits(hits, cut), gain)
     most = int(hits.relevant_counts.max()) + int(number.max(initial=0))
     discounts = np.append(0, np.cumsum(1 / np.log2(np.arange(2, most + 2))))
     held, more = hits.relevant_counts[query], hits.relevant_counts[query] + number
     if cut is not None:
         held, more = np.minimum(held, cut), np.minimum(more, cut)
-    return ideal, ideal[query] + float(dcg_gains(1, gain)) * (discounts[more] - discounts[held])
+    return ideal, ideal[query] + float(metrics.dcg_gains(1, gain)) * (discounts[more] - discounts[held])
 
 
 def _running(values: FloatArray, query: RowIndices) -> FloatArray:

@@ -9,16 +9,9 @@ import yaml
 
 from querytruth.audit.shortcuts import describe_shortcuts
 from querytruth.errors import make_visible
+from querytruth.sets import manifest_notes
 from querytruth.sets.benchmark_set import Tables, make_canary
 from querytruth.sets.manifest import Counts, Manifest
-from querytruth.sets.manifest_notes import (
-    Ambiguity,
-    AmbiguityExample,
-    AmbiguityShare,
-    Collection,
-    JudgeFigures,
-    describe_certificate,
-)
 
 POLICY_TEXTS = {
     "drop": "A caption that also fits another image is left out.",
@@ -74,27 +67,27 @@ def list_biases(kind: str, by_style: Mapping[str, int]) -> list[str]:
     return [_SYNTHETIC] if kind in ("precision", "recall", "generated") else []
 
 
-def describe_policy(ambiguity: Ambiguity) -> str:
+def describe_policy(ambiguity: manifest_notes.Ambiguity) -> str:
     """Return how the policy resolved ambiguous captions."""
     parts = (POLICY_TEXTS.get(ambiguity["policy"], ""), _THEN.get(ambiguity["then"] or "", ""))
     return " ".join(part for part in parts if part)
 
 
-def describe_outcome(example: AmbiguityExample, ledger: pd.DataFrame) -> str:
+def describe_outcome(example: manifest_notes.AmbiguityExample, ledger: pd.DataFrame) -> str:
     """Return the outcome of an ambiguous query, with the reason from the ledger where the query was rejected."""
     reasons = ledger.loc[(ledger["item"] == example["query_id"]) & (ledger["stage"] == "ambiguity"), "reason"]
     outcome = OUTCOME_TEXTS.get(example["outcome"], example["outcome"].replace("_", " "))
     return _LEFT_OUT.get(str(reasons.iloc[0]), outcome) if len(reasons) else outcome
 
 
-def describe_comparisons(ambiguity: Ambiguity) -> list[str]:
+def describe_comparisons(ambiguity: manifest_notes.Ambiguity) -> list[str]:
     """Return the comparisons that found confusable images; the captions are always compared."""
     seen = ambiguity["seen"]
     ways = {"captions": "caption similarity", "pictures": "image similarity", "descriptions": "descriptions"}
     return ["what the captions say", *[f"{ways[name]} ({seen[name]})" for name in ways if seen.get(name)]]
 
 
-def format_share(part: AmbiguityShare) -> str:
+def format_share(part: manifest_notes.AmbiguityShare) -> str:
     """Return the share of ambiguous queries in percent; it is never rounded to 0%."""
     if not part["ambiguous"]:
         return "0%"
@@ -104,13 +97,13 @@ def format_share(part: AmbiguityShare) -> str:
     return f"{percent:.2g}%" if percent >= 0.01 else "under 0.01%"
 
 
-def describe_measurement(ambiguity: Ambiguity) -> list[str]:
+def describe_measurement(ambiguity: manifest_notes.Ambiguity) -> list[str]:
     """Return a sentence or two per language: what the scores were fitted to, and what is expected of them."""
     judged = [describe_judge(ambiguity["judge"])] if "judge" in ambiguity else []
     return [*judged, *(describe_language(one) for one in ambiguity.get("measured", ()))]
 
 
-def describe_judge(judged: JudgeFigures) -> str:
+def describe_judge(judged: manifest_notes.JudgeFigures) -> str:
     """Return what a judge decided of a set's pairs, and how far it can be believed."""
     asked = f"{judged['name']} was asked about {judged['asked']:,} pairs"
     found = judged["reliability"]
@@ -184,7 +177,9 @@ def _body(manifest: Manifest, tables: Tables, shortcuts: list[str]) -> Iterator[
     yield from _images_alone(counts, tables) if manifest["kind"] == "gallery" else _judged(manifest, tables)
     if certificate := manifest["notes"].get("certificate"):
         is_chinese = any(style.startswith("zh/") for style in manifest["counts"]["by_style"])
-        stated = [f"{_plain(describe_certificate(certificate, one))}" for one in ("en", *["zh"] * is_chinese)]
+        stated = [
+            f"{_plain(manifest_notes.describe_certificate(certificate, one))}" for one in ("en", *["zh"] * is_chinese)
+        ]
         yield "## Completeness of the judgments\n\n" + ".\n\n".join(stated) + "\n"
     if ambiguity := manifest["notes"].get("ambiguity"):
         yield from _ambiguous(ambiguity, tables)
@@ -213,7 +208,7 @@ def _body(manifest: Manifest, tables: Tables, shortcuts: list[str]) -> Iterator[
     yield from _licences(tables)
 
 
-def _collected(collection: Collection) -> Iterator[str]:
+def _collected(collection: manifest_notes.Collection) -> Iterator[str]:
     """Yield where the images of a search come from, and how many are relevant to several queries or found twice."""
     fetched, chosen = collection["fetched"], sum(topic["queries"] for topic in collection["by_topic"])
     yield "## Where the images come from\n"
@@ -278,7 +273,7 @@ def _examples(tables: Tables, traits: list[str]) -> list[list[str]]:
     ]
 
 
-def _ambiguous(ambiguity: Ambiguity, tables: Tables) -> Iterator[str]:
+def _ambiguous(ambiguity: manifest_notes.Ambiguity, tables: Tables) -> Iterator[str]:
     """Yield how many captions fit other images, too, and examples with their outcomes."""
     before, after = ambiguity["before"], ambiguity["after"]
     yield "## Ambiguous captions\n"

@@ -6,13 +6,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from querytruth.evaluation.evaluation_result import (
-    TEXT_TO_IMAGE,
-    EvaluationResult,
-    find_other_queries,
-    find_spreads,
-    number_questions,
-)
+from querytruth.evaluation import evaluation_result
 from querytruth.evaluation.metrics import CUTS
 from querytruth.evaluation.ranking import UNJUDGED
 from querytruth.review import evaluation_plots, result_cards
@@ -30,7 +24,9 @@ REVIEW_DEPTH = 10  # results of each query that the page proposes to judge
 _MAX_LEFT_OUT = 50  # ids of the run that the set does not have
 
 
-def describe_phrasings(systems: Mapping[str, EvaluationResult], queries: pd.DataFrame | None) -> dict[str, Any] | None:
+def describe_phrasings(
+    systems: Mapping[str, evaluation_result.EvaluationResult], queries: pd.DataFrame | None
+) -> dict[str, Any] | None:
     """Return the plot, a row per metric and system, and, of one system, the questions that differ most by the first
     metric with the texts of their phrasings. None where no question has two phrasings."""
     tables = {name: one.phrasings for name, one in systems.items()}
@@ -59,12 +55,12 @@ def _format_row(row: pd.Series) -> dict[str, str]:
     return figures | {"interval": result_cards.format_interval(row["low"], row["high"])}
 
 
-def _list_widest(result: EvaluationResult, queries: pd.DataFrame) -> list[list[tuple[str, str, str]]]:
+def _list_widest(result: evaluation_result.EvaluationResult, queries: pd.DataFrame) -> list[list[tuple[str, str, str]]]:
     """Return for each of the questions with the largest spread the text, the style and the figure of each phrasing, the
     best first."""
     metric = result.metrics[0]
-    question = number_questions(queries, result.per_query.index)
-    spread = find_spreads(result.per_query, question, [metric])[metric]
+    question = evaluation_result.number_questions(queries, result.per_query.index)
+    spread = evaluation_result.find_spreads(result.per_query, question, [metric])[metric]
     chosen = spread[spread > _EQUAL].sort_values(ascending=False, kind="stable").index[:_MOST_QUESTIONS]
     known = queries.set_index("query_id")
     listed = []
@@ -93,7 +89,7 @@ def _draw(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> Markup:
 
 
 def render_evaluation_page(
-    result: EvaluationResult,
+    result: evaluation_result.EvaluationResult,
     tables: Tables | None,
     manifest: Manifest | None,
     thumbnails: Mapping[str, bytes],
@@ -120,7 +116,7 @@ def render_evaluation_page(
         name=name,
         direction=result_cards.DIRECTION_NAMES[result.direction],
         queries=len(result.per_query),
-        of_set=find_other_queries(result.counts),
+        of_set=evaluation_result.find_other_queries(result.counts),
         warnings=result_cards.describe_warnings(result.warnings),
         headline=[figure for figure in figures if figure["metric"] in lead],
         figures=figures,
@@ -162,14 +158,14 @@ def _format_traffic(traffic: pd.DataFrame) -> list[tuple[str, list[tuple[str, st
     return [(str(metric), row) for metric, row in cells.items()]
 
 
-def _count_unjudged(result: EvaluationResult) -> int:
+def _count_unjudged(result: evaluation_result.EvaluationResult) -> int:
     """Return the number of unjudged images among the first results; 0 where texts are searched."""
     first = result.ranked[result.ranked["rank"] <= REVIEW_DEPTH]
-    return int((first["relevance"] == UNJUDGED).sum()) if result.direction == TEXT_TO_IMAGE else 0
+    return int((first["relevance"] == UNJUDGED).sum()) if result.direction == evaluation_result.TEXT_TO_IMAGE else 0
 
 
 def _bins(
-    result: EvaluationResult,
+    result: evaluation_result.EvaluationResult,
     tables: Tables | None,
     selection: EvaluationSelection,
     items: Mapping[str, result_cards.TemplateData],
@@ -195,7 +191,7 @@ def _translate_definition(text: str) -> str:
     return translate(says) + (translate(" Here: %(options)s", options=options) if separator else "")
 
 
-def _figures(result: EvaluationResult) -> list[result_cards.TemplateData]:
+def _figures(result: evaluation_result.EvaluationResult) -> list[result_cards.TemplateData]:
     """Return every figure with its interval, bounds and chance, and a plot of these on a line."""
     return [
         {
@@ -211,7 +207,7 @@ def _figures(result: EvaluationResult) -> list[result_cards.TemplateData]:
     ]
 
 
-def _thresholds(result: EvaluationResult) -> Iterator[result_cards.TemplateData]:
+def _thresholds(result: evaluation_result.EvaluationResult) -> Iterator[result_cards.TemplateData]:
     queries = max(len(result.per_query), 1)
     for target, one in result.thresholds.items():
         if one is None:

@@ -14,28 +14,9 @@ from pydantic import Field
 
 from querytruth.backends.files import durable_files
 from querytruth.errors import UserError
-from querytruth.review.deck import (
-    ActionError,
-    CardData,
-    CardFilter,
-    DeckView,
-    LongText,
-    ShortText,
-    Verdict,
-    choice_field,
-    queue_of,
-    search_field,
-    state_field,
-)
-from querytruth.sets import review_csv
+from querytruth.review import deck
+from querytruth.sets import review_csv, review_tables
 from querytruth.sets.decision_records import QueryDecision
-from querytruth.sets.review_tables import (
-    ANSWER_COLUMNS,
-    ImportTolerances,
-    ReviewExport,
-    compute_table_digest,
-    read_filled_table,
-)
 
 REVIEW_STAGE = "review"
 FILTER_COLUMNS = ("topic", "origin", "flag")
@@ -50,12 +31,12 @@ class RowAnswer:
     note: str = ""
 
 
-class PoolFilter(CardFilter):
+class PoolFilter(deck.CardFilter):
     """A filter of rows; an empty text excludes none."""
 
-    topic: LongText = ""
-    origin: ShortText = ""
-    flag: ShortText = ""
+    topic: deck.LongText = ""
+    origin: deck.ShortText = ""
+    flag: deck.ShortText = ""
 
 
 AnswersByRow = dict[str, RowAnswer]
@@ -64,7 +45,7 @@ AnswersByRow = dict[str, RowAnswer]
 class PoolTable:
     """An exported table and the answers in it."""
 
-    def __init__(self, export: ReviewExport, decisions: Iterable[QueryDecision]) -> None:
+    def __init__(self, export: review_tables.ReviewExport, decisions: Iterable[QueryDecision]) -> None:
         self.export = export
         self.answers = _answers(decisions)
         self._rows: dict[str, dict[str, str]] = {row["query_id"]: row for row in export.rows.to_dict("records")}
@@ -97,25 +78,27 @@ class PoolTable:
         """Return one answer for several rows, as the table's reader reads it. Raises ActionError where it is
         invalid."""
         if not row_ids or not self._rows.keys() >= set(row_ids):
-            raise ActionError("this row is not in the table")
+            raise deck.ActionError("this row is not in the table")
         if answer.decision == "edit" and len(row_ids) > 1:
-            raise ActionError("a new text needs exactly one row")
+            raise deck.ActionError("a new text needs exactly one row")
         exported_rows = self.export.rows[self.export.rows["query_id"].isin(row_ids)].reset_index(drop=True)
-        reading = read_filled_table(
-            replace(self.export, rows=exported_rows), exported_rows.assign(**asdict(answer)), ImportTolerances()
+        reading = review_tables.read_filled_table(
+            replace(self.export, rows=exported_rows),
+            exported_rows.assign(**asdict(answer)),
+            review_tables.ImportTolerances(),
         )
         if reading.problems:
-            raise ActionError(reading.problems[0].partition(", ")[2])
+            raise deck.ActionError(reading.problems[0].partition(", ")[2])
         answers = _answers(reading.decisions)
         if len(answers) < len(set(row_ids)):
-            raise ActionError(f"unknown decision; known decisions: {', '.join(self.export.decision_choices)}")
+            raise deck.ActionError(f"unknown decision; known decisions: {', '.join(self.export.decision_choices)}")
         return answers
 
-    def fill_in_answers(self, answers: Mapping[str, RowAnswer]) -> ReviewExport:
+    def fill_in_answers(self, answers: Mapping[str, RowAnswer]) -> review_tables.ReviewExport:
         """Return the table for people with these answers in it, each row with the digest that it was handed out
         with."""
         row_answers = [answers.get(row_id, RowAnswer()) for row_id in self.export.rows["query_id"]]
-        columns = {name: [getattr(one, name) for one in row_answers] for name in ANSWER_COLUMNS}
+        columns = {name: [getattr(one, name) for one in row_answers] for name in review_tables.ANSWER_COLUMNS}
         return replace(self.export, rows=self.export.rows.assign(**columns).astype("str"))
 
     def _passes(self, row: dict[str, str], pool_filter: PoolFilter) -> bool:
@@ -143,20 +126,20 @@ class PoolFile:
         """Return the digest of the file's bytes, and the table checked cell by cell, as the next stage will; None while
         they have the known digest."""
         while True:
-            digest = compute_table_digest(self.path)
+            digest = review_tables.compute_table_digest(self.path)
             if digest == known_digest:
                 return None
             filled = review_csv.read_review_csv(self.path)
             export = self._load_original_export(filled)
-            reading = read_filled_table(export, filled.rows, ImportTolerances())
-            if digest != compute_table_digest(self.path):
+            reading = review_tables.read_filled_table(export, filled.rows, review_tables.ImportTolerances())
+            if digest != review_tables.compute_table_digest(self.path):
                 continue  # written again while it was read
             if reading.problems:
                 reason = f"{len(reading.problems)} problems, the first: {reading.problems[0]}"
                 raise UserError(REVIEW_STAGE, self.path, reason, "fix those cells in a spreadsheet")
             return digest, PoolTable(export, reading.decisions)
 
-    def write(self, export: ReviewExport, known_digest: str) -> str:
+    def write(self, export: review_tables.ReviewExport, known_digest: str) -> str:
         """Put the table in place of the one with the known digest, durably, and return the new digest. Raises
         ActionError where another program changed it."""
         table = self.path
@@ -165,13 +148,13 @@ class PoolFile:
             with _lock_folder(table.parent):
                 if (opened := table.with_name(f".~lock.{table.name}#")).exists():
                     where = f"in LibreOffice ({opened.name})"
-                    raise ActionError(f"the table is open {where}: close it there, then decide again")
+                    raise deck.ActionError(f"the table is open {where}: close it there, then decide again")
                 review_csv.write_review_csv(export, temporary_file)
-                digest = compute_table_digest(temporary_file)
+                digest = review_tables.compute_table_digest(temporary_file)
                 # As late as possible: a spreadsheet asks nobody before it writes.
-                if compute_table_digest(table) != known_digest:
+                if review_tables.compute_table_digest(table) != known_digest:
                     temporary_file.unlink()
-                    raise ActionError(CONFLICT_MESSAGE)
+                    raise deck.ActionError(CONFLICT_MESSAGE)
                 temporary_file.replace(table)
                 durable_files.sync_folder(table.parent)
                 return digest
@@ -179,7 +162,7 @@ class PoolFile:
             reason = f"cannot be written ({error.strerror}); no decision was stored"
             raise UserError(REVIEW_STAGE, table, reason, "fix that and repeat the action") from None
 
-    def _load_original_export(self, filled: ReviewExport) -> ReviewExport:
+    def _load_original_export(self, filled: review_tables.ReviewExport) -> review_tables.ReviewExport:
         """Return the table as the stage wrote it beside its journal. Raises UserError where it wrote another one."""
         export = read_exported_table(self.path.absolute().parents[1] / "generated", self.path.stem, filled)
         if export is None:
@@ -188,14 +171,14 @@ class PoolFile:
         return export
 
 
-class RowAnswerVerdict(Verdict):
+class RowAnswerVerdict(deck.Verdict):
     """An answer for several rows. `epoch`: the reading of the file that the person saw."""
 
-    epoch: ShortText
-    rows: Annotated[list[ShortText], Field(max_length=5000)]
-    decision: ShortText
-    new_text: LongText = ""
-    note: LongText = ""
+    epoch: deck.ShortText
+    rows: Annotated[list[deck.ShortText], Field(max_length=5000)]
+    decision: deck.ShortText
+    new_text: deck.LongText = ""
+    note: deck.LongText = ""
 
 
 class PoolSession:
@@ -225,7 +208,7 @@ class PoolSession:
         with self._lock:
             self._refresh()
             if verdict.epoch != self.epoch:
-                raise ActionError(CONFLICT_MESSAGE)
+                raise deck.ActionError(CONFLICT_MESSAGE)
             changed = self.table.check_answer(verdict.rows, RowAnswer(verdict.decision, verdict.new_text, verdict.note))
             before = self.table.answers
             self._write(changed)
@@ -237,7 +220,7 @@ class PoolSession:
         with self._lock:
             self._refresh()
             if not self._before:
-                raise ActionError("nothing was decided on this page since it read the table")
+                raise deck.ActionError("nothing was decided on this page since it read the table")
             self._write(self._before[-1])
             before = self._before.pop()
             return {**self.table.build_card(next(iter(before))), "undone": len(before)}
@@ -255,7 +238,7 @@ class PoolSession:
 CONFLICT_MESSAGE = "another program changed the table: nothing was stored, and the page now shows its content"
 
 
-class PoolView(DeckView):
+class PoolView(deck.DeckView):
     """The rows of a table. `stage`: topics or objects, the path of its page."""
 
     name, filter_model, verdict_model = "pools", PoolFilter, RowAnswerVerdict
@@ -273,37 +256,37 @@ class PoolView(DeckView):
         """Read the table again if another program changed it."""
         self._session.refresh()
 
-    def list_fields(self) -> list[CardData]:
+    def list_fields(self) -> list[deck.CardData]:
         """Return the search, and a field for each column that has several values."""
         labels = {"topic": ("Topic", "all"), "origin": ("From", "all"), "flag": ("Flagged", "any")}
         choices = self._session.table.list_filter_choices()
         fields = [
-            choice_field(name, labels[name][0], {value: value for value in values}, labels[name][1])
+            deck.choice_field(name, labels[name][0], {value: value for value in values}, labels[name][1])
             for name, values in choices.items()
             if values
         ]
-        return [search_field("text or note ( / )"), *fields, state_field(decided="yes")]
+        return [deck.search_field("text or note ( / )"), *fields, deck.state_field(decided="yes")]
 
-    def build_queue(self, card_filter: PoolFilter) -> CardData:
+    def build_queue(self, card_filter: PoolFilter) -> deck.CardData:
         """Return the rows that pass the filter, with their cards, and the reading of the file."""
         table = self._session.table
         row_ids = table.list_row_ids(card_filter)
         cards = {"cards": self.build_cards(row_ids), "epoch": self._session.epoch}
-        return queue_of(row_ids, self.is_decided) | cards
+        return deck.queue_of(row_ids, self.is_decided) | cards
 
     def is_decided(self, key: str) -> bool:
         """Return whether a row has an answer."""
         return key in self._session.table.answers
 
-    def build_cards(self, keys: Iterable[str]) -> list[CardData]:
+    def build_cards(self, keys: Iterable[str]) -> list[deck.CardData]:
         """Return these rows of the table."""
         return [self._session.table.build_card(row_id) for row_id in keys]
 
-    def decide(self, verdict: RowAnswerVerdict) -> CardData:
+    def decide(self, verdict: RowAnswerVerdict) -> deck.CardData:
         """Write an answer into the file."""
         return self._session.record(verdict)
 
-    def undo(self) -> CardData:
+    def undo(self) -> deck.CardData:
         """Undo the last action of this page."""
         return self._session.undo()
 
@@ -313,7 +296,9 @@ def exported_table_path(generated: Path, stage: str, export_id: str) -> Path:
     return generated / stage / f"{export_id}.csv"
 
 
-def read_exported_table(generated: Path, stage: str, filled: ReviewExport) -> ReviewExport | None:
+def read_exported_table(
+    generated: Path, stage: str, filled: review_tables.ReviewExport
+) -> review_tables.ReviewExport | None:
     """Return the original of a filled-in table; None where that stage of that set did not export it."""
     path = exported_table_path(generated, stage, filled.export_id)
     if filled.set_name != f"{generated.parent.name}/v0" or not path.exists():

@@ -22,17 +22,8 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from querytruth.backends.files import durable_files
 from querytruth.backends.files.bucket_urls import refuse_fetched_copy
-from querytruth.backends.files.durable_files import (
-    file_sha256,
-    link_or_copy,
-    make_durable_folder,
-    make_staging_folder,
-    remove_abandoned_folders,
-    sync_file,
-    sync_folder,
-    write_atomically,
-)
 from querytruth.backends.files.parquet_files import encode_readable
 from querytruth.backends.files.safe_paths import contained_file, contained_path, read_regular
 from querytruth.errors import UserError, translate_write_errors
@@ -103,11 +94,11 @@ def publish_set(
         if newest is not None and read_latest(folder) == newest and _has_digest(folder, newest, digest):
             return PublishedVersion(folder / f"v{newest}", newest, is_new=False)  # nothing is written: not even a lock
         with _lock(folder, log):
-            remove_abandoned_folders(folder / ".publish")
+            durable_files.remove_abandoned_folders(folder / ".publish")
             try:
                 published = _publish_next(folder, digest, write)
             finally:
-                remove_abandoned_folders(folder / ".publish")
+                durable_files.remove_abandoned_folders(folder / ".publish")
             try:
                 _point_to_newest(folder)
             except OSError as error:  # the version is whole; the next build writes the file
@@ -121,32 +112,32 @@ def install_version(copy: Path, folder: Path, log: Callable[[str], None] = lambd
     _check_set_folder(folder)
     target = folder / copy.name
     with translate_write_errors("fetch", folder, "then run the same command"), _lock(folder, log):
-        remove_abandoned_folders(folder / ".publish")
+        durable_files.remove_abandoned_folders(folder / ".publish")
         if target.exists():
             here, there = target / "manifest.json", make_private(read_manifest(copy))
             if not here.is_file() or make_private(read_manifest(target)) != there:
                 raise UserError("fetch", target, "already exists with other content", "give --to another folder")
             return PublishedVersion(target, int(copy.name[1:]), is_new=False)
         _install_logs(copy.parent, folder)
-        staging = make_staging_folder(folder / ".publish")
+        staging = durable_files.make_staging_folder(folder / ".publish")
         try:
             for source in sorted(path for path in copy.rglob("*") if path.is_file()):
                 place = contained_path(staging, source.relative_to(copy).as_posix(), "fetch")
                 place.parent.mkdir(parents=True, exist_ok=True)
-                link_or_copy(source, place)
-                sync_file(place)
+                durable_files.link_or_copy(source, place)
+                durable_files.sync_file(place)
             _sync_folders(staging)
             staging.rename(target)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-        sync_folder(folder)
+        durable_files.sync_folder(folder)
         _point_to_newest(folder)
     return PublishedVersion(target, int(copy.name[1:]), is_new=True)
 
 
 def _sync_folders(staging: Path) -> None:
     for directory, _, _ in os.walk(staging):
-        sync_folder(Path(directory))
+        durable_files.sync_folder(Path(directory))
 
 
 def _install_logs(source: Path, folder: Path) -> None:
@@ -159,8 +150,8 @@ def _install_logs(source: Path, folder: Path) -> None:
         if not fetched.startswith(present) and not present.startswith(fetched):
             raise UserError("fetch", place, "has other decisions than the set", "give --to another folder")
         if len(fetched) > len(present):
-            write_atomically(place, fetched)
-            sync_folder(folder)
+            durable_files.write_atomically(place, fetched)
+            durable_files.sync_folder(folder)
 
 
 def _publish_next(folder: Path, digest: str, write: Callable[[Path, int, Manifest | None], None]) -> PublishedVersion:
@@ -173,14 +164,14 @@ def _publish_next(folder: Path, digest: str, write: Callable[[Path, int, Manifes
         version = max([newest or 0, *lost]) + 1  # results and people know the lost ones by their numbers
         while (folder / f"v{version}").exists():  # an incomplete version or another folder: not replaced
             version += 1
-        staging = make_staging_folder(folder / ".publish")
+        staging = durable_files.make_staging_folder(folder / ".publish")
         try:
             write(staging, version, read_manifest(folder / f"v{newest}") if newest is not None else None)
             is_in_place = _rename_exclusively(staging, folder / f"v{version}")
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         if is_in_place:
-            sync_folder(folder)
+            durable_files.sync_folder(folder)
             return PublishedVersion(folder / f"v{version}", version, is_new=True)
 
 
@@ -210,8 +201,8 @@ def _check_set_folder(folder: Path) -> None:
 
 def _point_to_newest(folder: Path) -> None:
     while (newest := newest_version(folder)) != read_latest(folder):
-        write_atomically(folder / "latest", f"v{newest}\n".encode())
-        sync_folder(folder)
+        durable_files.write_atomically(folder / "latest", f"v{newest}\n".encode())
+        durable_files.sync_folder(folder)
 
 
 def differs_in_rows(folder: Path, tables: Tables) -> bool:
@@ -240,8 +231,8 @@ def _link_images(staging: Path, source: Path, names: list[str]) -> ListedFile:
         target = contained_path(staging, name, "publish")
         target.parent.mkdir(parents=True, exist_ok=True)
         file = contained_file(source, name, "publish")
-        link_or_copy(file, target)
-        sha256, size = file_sha256(target)
+        durable_files.link_or_copy(file, target)
+        sha256, size = durable_files.file_sha256(target)
         if intact is not None and sha256 not in intact.get(name, ()):
             raise UserError("publish", file, "is damaged: its checksum does not match; nothing was published", _REPAIR)
         rows.append({"path": name, "bytes": size, "sha256": sha256})
@@ -258,13 +249,13 @@ def _write(staging: Path, name: str, write: Callable[[BinaryIO], object], rows: 
         write(file)
         file.flush()
         os.fsync(file.fileno())
-    sha256, size = file_sha256(path)
+    sha256, size = durable_files.file_sha256(path)
     return {"path": name, "rows": rows, "bytes": size, "sha256": sha256}
 
 
 @contextmanager
 def _lock(folder: Path, log: Callable[[str], None]) -> Iterator[None]:
-    make_durable_folder(folder)
+    durable_files.make_durable_folder(folder)
     with (folder / ".lock").open("ab") as file:
         with _translate_lock_errors(folder):
             try:

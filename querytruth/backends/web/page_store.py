@@ -20,14 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 from querytruth.backends.files.durable_files import file_sha256, make_durable_folder, sync_folder
-from querytruth.backends.web.web_records import (
-    STOPPED,
-    FailedFetch,
-    FetchedResource,
-    FetchResult,
-    StoreWriteError,
-    WebRequest,
-)
+from querytruth.backends.web import web_records
 from querytruth.errors import UserError
 
 _MAX_ROW_BYTES = 1 << 20
@@ -40,9 +33,9 @@ def translate_write_errors() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise StoreWriteError(error.reason) from error
+        raise web_records.StoreWriteError(error.reason) from error
     except OSError as error:
-        raise StoreWriteError(error.strerror or str(error)) from error
+        raise web_records.StoreWriteError(error.strerror or str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +57,11 @@ class StoredFetch:
     fetched_at: str = ""
 
     @property
-    def result(self) -> FetchResult:
+    def result(self) -> web_records.FetchResult:
         """Return the result of the fetch."""
         if self.outcome == "kept":
-            return FetchedResource(self.final_url, self.status, self.headers, self.sha256, self.size)
-        return FailedFetch(self.reason, self.outcome, self.detail)
+            return web_records.FetchedResource(self.final_url, self.status, self.headers, self.sha256, self.size)
+        return web_records.FailedFetch(self.reason, self.outcome, self.detail)
 
 
 @dataclass(slots=True)
@@ -89,17 +82,17 @@ class IncomingBody:
 class FetchToStore(NamedTuple):
     """A fetch to store. `body`: a file that the store takes over; `image_facts`: a reader's name and its facts."""
 
-    request: WebRequest
-    result: FetchResult
+    request: web_records.WebRequest
+    result: web_records.FetchResult
     body: IncomingBody | None = None
     image_facts: tuple[str, dict[str, Any]] | None = None
 
 
-def make_stored_fetch(request: WebRequest, result: FetchResult) -> StoredFetch:
+def make_stored_fetch(request: web_records.WebRequest, result: web_records.FetchResult) -> StoredFetch:
     """Return the row of a fetch that ended now."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     request_fields = (request.key, request.kind, request.url, request.referer)
-    if isinstance(result, FailedFetch):
+    if isinstance(result, web_records.FailedFetch):
         return StoredFetch(*request_fields, result.kind, result.reason, result.detail, fetched_at=now)
     result_fields = {name: getattr(result, name) for name in result.__slots__}
     return StoredFetch(*request_fields, "kept", **result_fields, fetched_at=now)
@@ -116,7 +109,7 @@ class PageStore:
         self._incoming = self.folder / "incoming"
         self._rows = DatabaseObjects(self.folder / "fetches.sqlite", "fetch")
 
-    def find(self, requests: Sequence[WebRequest]) -> dict[str, StoredFetch]:
+    def find(self, requests: Sequence[web_records.WebRequest]) -> dict[str, StoredFetch]:
         """Return the stored fetches by key, without those whose body is missing or changed."""
         keys = list({request.key for request in requests})
         rows = self._read([f"{kind}/{key}" for key in keys for kind in ("kept", "failed")])
@@ -124,10 +117,10 @@ class PageStore:
         fetches = [StoredFetch(**row) for row in found if row is not None]
         return {one.key: one for one in fetches if one.outcome != "kept" or self._is_whole(one)}
 
-    def save(self, request: WebRequest, result: FetchResult, body: bytes = b"") -> StoredFetch:
+    def save(self, request: web_records.WebRequest, result: web_records.FetchResult, body: bytes = b"") -> StoredFetch:
         """Store a fetch, and the body of a successful one; both are on disk when the call returns. Raises
         StoreWriteError."""
-        if isinstance(result, FailedFetch):
+        if isinstance(result, web_records.FailedFetch):
             return self.save_all([FetchToStore(request, result)])[0]
         incoming = self.open_incoming_body()
         try:
@@ -144,7 +137,7 @@ class PageStore:
         changed_folders: set[Path] = set()
         with translate_write_errors():
             for arrival, one in zip(arrivals, kept, strict=True):
-                if one.reason == STOPPED:
+                if one.reason == web_records.STOPPED:
                     continue
                 if arrival.body is not None:
                     changed_folders.add(self._keep_body(arrival.body, one.sha256))

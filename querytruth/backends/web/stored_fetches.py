@@ -9,23 +9,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from querytruth.backends.web import image_fetch_pool
 from querytruth.backends.web.crawler_client import ROBOTS_REASONS, CrawlerClient
-from querytruth.backends.web.image_fetch_pool import (
-    READER_VERSION,
-    FetchedImage,
-    ImageFetchPool,
-    decode_images,
-    fetched_image_of,
-    image_facts_as_json,
-    read_local_image,
-)
 from querytruth.backends.web.image_search import ImageSearch, SearchError, SearchResult
 from querytruth.backends.web.page_store import PageStore, StoredFetch, make_stored_fetch
 from querytruth.backends.web.web_records import FailedFetch, FetchResult, WebRequest, normalize_url
 from querytruth.errors import UserError
 
 NOT_FETCHED = FailedFetch("not_fetched", "transient", "no stored response")
-OnImageFetched = Callable[[FetchedImage], None]
+OnImageFetched = Callable[[image_fetch_pool.FetchedImage], None]
 T = TypeVar("T")
 
 GIVE_UP_AFTER = 5  # unanswered queries in a row
@@ -48,16 +40,16 @@ def fetch_images(
     web: CrawlerClient | None,
     wanted: Sequence[WantedImage],
     advance: OnImageFetched = lambda _image: None,
-) -> list[FetchedImage]:
+) -> list[image_fetch_pool.FetchedImage]:
     """Return an image or a failure per wanted image, in order. Without `web`, stored fetches are replayed, including
     transient failures. `advance` is called for every finished address or file, in the caller's thread.
 
     Raises StoreWriteError if the disk is full. Ctrl-C ends running fetches; stored ones remain for the next run.
     """
-    fetched: list[FetchedImage | None] = [None] * len(wanted)
+    fetched: list[image_fetch_pool.FetchedImage | None] = [None] * len(wanted)
     for place, one in enumerate(wanted):
         if one.path is not None:
-            fetched[place] = image = read_local_image(one.path)
+            fetched[place] = image = image_fetch_pool.read_local_image(one.path)
             advance(image)
     for number in range(max((len(one.urls) for one in wanted), default=0)):
         missing = [n for n, one in enumerate(wanted) if _is_missing(fetched[n]) and number < len(one.urls)]
@@ -65,20 +57,22 @@ def fetch_images(
         answers = _each_once(store, web, list(requests.values()), advance)
         for n, request in requests.items():
             fetched[n] = answers[request.key]
-    return [image or FetchedImage("", "no_image_url", "final") for image in fetched]
+    return [image or image_fetch_pool.FetchedImage("", "no_image_url", "final") for image in fetched]
 
 
-def _is_missing(fetched: FetchedImage | None) -> bool:
+def _is_missing(fetched: image_fetch_pool.FetchedImage | None) -> bool:
     return fetched is None or bool(fetched.reason and not fetched.path)
 
 
 def _each_once(
     store: PageStore, web: CrawlerClient | None, requests: Sequence[WebRequest], advance: OnImageFetched
-) -> dict[str, FetchedImage]:
+) -> dict[str, image_fetch_pool.FetchedImage]:
     """Return an image per key; an address that is wanted several times is fetched once."""
     known = store.find(requests)
-    facts_by_digest = store.read_image_facts((one.sha256 for one in known.values() if one.sha256), READER_VERSION)
-    answers: dict[str, FetchedImage] = {}
+    facts_by_digest = store.read_image_facts(
+        (one.sha256 for one in known.values() if one.sha256), image_fetch_pool.READER_VERSION
+    )
+    answers: dict[str, image_fetch_pool.FetchedImage] = {}
     to_fetch: list[WebRequest] = []
     for request in {request.key: request for request in requests}.values():
         one = known.get(request.key)
@@ -88,7 +82,7 @@ def _each_once(
         answers[request.key] = _replay(store, request, one, facts_by_digest)
         advance(answers[request.key])
     if web is not None and to_fetch:
-        for key, image in ImageFetchPool(store, web).run(to_fetch):
+        for key, image in image_fetch_pool.ImageFetchPool(store, web).run(to_fetch):
             answers[key] = image
             advance(image)
     return answers
@@ -101,17 +95,17 @@ def _is_outdated(one: StoredFetch, web: CrawlerClient) -> bool:
 
 def _replay(
     store: PageStore, request: WebRequest, one: StoredFetch | None, facts_by_digest: dict[str, dict[str, Any]]
-) -> FetchedImage:
+) -> image_fetch_pool.FetchedImage:
     if one is None or one.outcome != "kept":
-        return fetched_image_of(store, one or make_stored_fetch(request, NOT_FETCHED), {})
+        return image_fetch_pool.fetched_image_of(store, one or make_stored_fetch(request, NOT_FETCHED), {})
     facts = facts_by_digest.get(one.sha256)
     if facts is None:
-        [image] = decode_images([store.body_path(one.sha256)])
+        [image] = image_fetch_pool.decode_images([store.body_path(one.sha256)])
         if image.reason:
-            return FetchedImage(one.url, image.reason, "final", image.detail or "")
-        facts = image_facts_as_json(image)
-        store.save_image_facts(one.sha256, READER_VERSION, facts)
-    return fetched_image_of(store, one, facts)
+            return image_fetch_pool.FetchedImage(one.url, image.reason, "final", image.detail or "")
+        facts = image_fetch_pool.image_facts_as_json(image)
+        store.save_image_facts(one.sha256, image_fetch_pool.READER_VERSION, facts)
+    return image_fetch_pool.fetched_image_of(store, one, facts)
 
 
 @dataclass(slots=True)

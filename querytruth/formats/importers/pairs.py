@@ -15,14 +15,8 @@ from querytruth.backends.files.spreadsheet_rows import NumberCell
 from querytruth.backends.files.table_profile import COLUMN_NAMES, report_profile
 from querytruth.backends.files.table_rows import find_usual_column, iterate_rows, read_columns, refuse_objects
 from querytruth.backends.files.text_files import find_file, import_error
+from querytruth.formats import importers
 from querytruth.formats.import_layouts import CAPTION_GRADES, SINGLE_IMAGE_LIMITATION
-from querytruth.formats.importers import (
-    ImportedTables,
-    build_image_table,
-    build_judgment_table,
-    build_query_table,
-    list_grades,
-)
 from querytruth.formats.set_images import ImageStore, decode_base64_image, find_image_defect
 
 _SUFFIXES = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
@@ -35,7 +29,7 @@ _ANSWERS = dict.fromkeys(("true", "yes", "relevant", "是", "相关"), 1) | dict
 )
 
 
-def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
+def read(source: Path, split: str | None, image_store: ImageStore) -> importers.ImportedTables:
     """Read the table, or metadata.csv, captions.csv and the like of a folder; `split`: the value of the column split.
     Empty cells of images and texts are listed in the ledger. Raises UserError for a table without both columns, and for
     an invalid grade."""
@@ -73,12 +67,14 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     bad = ((reason, item) for _, item, reason, _ in rejections if reason != "no_grade")
     check_bad_rows("import", path, bad, count)
     query_rows = ((query, words) for words, query in queries.items())
-    return ImportedTables(
-        queries=build_query_table(query_rows, "query" if grade else "caption"),
-        images=build_image_table((name, name, places.get(name)) for name in dict.fromkeys(name for _, name, _ in rows)),
-        qrels=build_judgment_table(rows, "table" if grade else "caption"),
+    return importers.ImportedTables(
+        queries=importers.build_query_table(query_rows, "query" if grade else "caption"),
+        images=importers.build_image_table(
+            (name, name, places.get(name)) for name in dict.fromkeys(name for _, name, _ in rows)
+        ),
+        qrels=importers.build_judgment_table(rows, "table" if grade else "caption"),
         files=[path],
-        grades=list_grades((row[2] for row in rows), "the table's grade") if grade else CAPTION_GRADES,
+        grades=importers.list_grades((row[2] for row in rows), "the table's grade") if grade else CAPTION_GRADES,
         title=path.stem,
         known_limitations=[] if grade else [SINGLE_IMAGE_LIMITATION],
         rejections=rejections,

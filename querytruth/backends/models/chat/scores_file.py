@@ -8,21 +8,13 @@ from pathlib import Path
 
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.files.table_rows import iterate_rows
-from querytruth.backends.models.chat import (
-    ChatAnswer,
-    ChatRequest,
-    Failure,
-    OnAnswers,
-    Reply,
-    always_continue,
-    write_score,
-)
+from querytruth.backends.models import chat
 from querytruth.backends.plugins import ModelIdentity, PluginOptions
 from querytruth.errors import UserError
 
 TAKES_PAIRS = True
 _STAGE = "read scores"
-_MISSING = Failure("not_recorded", "transient", "the file has no score for this pair")
+_MISSING = chat.Failure("not_recorded", "transient", "the file has no score for this pair")
 
 
 class ScoresFileOptions(PluginOptions):
@@ -56,10 +48,14 @@ class ScoresFile:
     def __init__(self, scores: dict[tuple[str, str], float], identity: ModelIdentity) -> None:
         self._scores, self.identity = scores, identity
 
-    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
+    def reply(
+        self, requests: Sequence[chat.ChatRequest], on_answers: chat.OnAnswers = chat.always_continue
+    ) -> list[chat.ChatAnswer]:
         """Return the scores of the pairs; `not_recorded` for missing ones."""
         pairs = [(request.item, request.messages[0].images[0].image_id) for request in requests]
         found = [self._scores.get(pair) for pair in pairs]
-        answers: list[ChatAnswer] = [_MISSING if one is None else Reply(write_score(one), "stop") for one in found]
+        answers: list[chat.ChatAnswer] = [
+            _MISSING if one is None else chat.Reply(chat.write_score(one), "stop") for one in found
+        ]
         on_answers(list(enumerate(answers)))
         return answers

@@ -4,17 +4,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from querytruth.backends.plugins import ModelIdentity, PluginOptions
-from querytruth.backends.web.image_search import (
-    ImageCandidate,
-    PagedSearch,
-    SearchError,
-    SearchResult,
-    normalize_web_url,
-    parse_count,
-    parse_json_object,
-    parse_side,
-    visible_text,
-)
+from querytruth.backends.web import image_search
 from querytruth.backends.web.web_records import WebRequest
 
 _ENDPOINT = "https://api.openverse.org/v1/images/"
@@ -28,36 +18,36 @@ class OpenverseOptions(PluginOptions):
     endpoint: str = _ENDPOINT
 
 
-def load(options: OpenverseOptions) -> PagedSearch:
+def load(options: OpenverseOptions) -> image_search.PagedSearch:
     """Openverse's search."""
 
     def request_page(query: str, page: int) -> WebRequest:
         parameters = {"q": query, "page": page + 1, "page_size": _PAGE_SIZE}
         return WebRequest(f"{options.endpoint}?{urlencode(parameters)}", "page", is_api=True)
 
-    return PagedSearch(ModelIdentity("openverse"), _PAGE_SIZE, request_page, parse_result_page)
+    return image_search.PagedSearch(ModelIdentity("openverse"), _PAGE_SIZE, request_page, parse_result_page)
 
 
-def parse_result_page(body: bytes) -> SearchResult:
+def parse_result_page(body: bytes) -> image_search.SearchResult:
     """Return the results of a page. Raises SearchError for another page."""
-    answer = parse_json_object(body)
+    answer = image_search.parse_json_object(body)
     items = answer.get("results")
     if not isinstance(items, list):
         detail = answer.get("detail") or "the page has no results"
-        raise SearchError("no_results_in_page", "transient", str(detail)[:100])
+        raise image_search.SearchError("no_results_in_page", "transient", str(detail)[:100])
     candidates = tuple(_candidate(item) for item in items if isinstance(item, dict))
-    return SearchResult(parse_count(answer.get("result_count")), candidates)
+    return image_search.SearchResult(image_search.parse_count(answer.get("result_count")), candidates)
 
 
-def _candidate(item: dict[str, Any]) -> ImageCandidate:
-    return ImageCandidate(
-        url=normalize_web_url(item.get("url")) or "",
-        page_url=normalize_web_url(item.get("foreign_landing_url")),
-        caption=visible_text(item.get("title")),
-        width=parse_side(item.get("width")),
-        height=parse_side(item.get("height")),
+def _candidate(item: dict[str, Any]) -> image_search.ImageCandidate:
+    return image_search.ImageCandidate(
+        url=image_search.normalize_web_url(item.get("url")) or "",
+        page_url=image_search.normalize_web_url(item.get("foreign_landing_url")),
+        caption=image_search.visible_text(item.get("title")),
+        width=image_search.parse_side(item.get("width")),
+        height=image_search.parse_side(item.get("height")),
         licence=_licence(item.get("license"), item.get("license_version")),
-        creator=visible_text(item.get("creator")),
+        creator=image_search.visible_text(item.get("creator")),
     )
 
 

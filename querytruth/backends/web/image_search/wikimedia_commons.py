@@ -7,17 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from querytruth.backends.plugins import ModelIdentity, PluginOptions
-from querytruth.backends.web.image_search import (
-    FetchPage,
-    ImageCandidate,
-    SearchError,
-    SearchResult,
-    normalize_web_url,
-    parse_count,
-    parse_json_object,
-    parse_side,
-    visible_text,
-)
+from querytruth.backends.web import image_search
 from querytruth.backends.web.web_records import WebRequest
 
 _ENDPOINT = "https://commons.wikimedia.org/w/api.php"
@@ -62,7 +52,7 @@ class WikimediaCommonsSearch:
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
 
-    def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
+    def search(self, query: str, limit: int, fetch: image_search.FetchPage) -> image_search.SearchResult:
         """Return the first results that are images. Raises SearchError for a page without results."""
         answers: list[dict[str, Any]] = []
         continuation: dict[str, str] = {}
@@ -72,7 +62,7 @@ class WikimediaCommonsSearch:
             continuation = _continuation(answers[-1])
             if not continuation or ("batchcomplete" in answers[-1] and len(result.candidates) >= limit):
                 break
-        return SearchResult(result.reported, result.candidates[:limit])
+        return image_search.SearchResult(result.reported, result.candidates[:limit])
 
     def _page(self, query: str, limit: int, continuation: dict[str, str]) -> WebRequest:
         search_text = f"{query} filetype:bitmap"
@@ -83,29 +73,29 @@ class WikimediaCommonsSearch:
 
 def parse_answer(body: bytes) -> dict[str, Any]:
     """Return one page as JSON. Raises SearchError for an error or a page without results."""
-    answer = parse_json_object(body)
+    answer = image_search.parse_json_object(body)
     if isinstance(error := answer.get("error"), dict):
         code = str(error.get("code"))[:100]  # cirrussearch-… or srsearch-… for an error in the query
-        raise SearchError("service_error", "final" if "search" in code else "transient", code)
+        raise image_search.SearchError("service_error", "final" if "search" in code else "transient", code)
     if not isinstance(answer.get("query"), dict) and "batchcomplete" not in answer:
-        raise SearchError("no_results_in_page", "transient", "the page has no query")
+        raise image_search.SearchError("no_results_in_page", "transient", "the page has no query")
     return answer
 
 
-def merge_answers(answers: Sequence[dict[str, Any]]) -> SearchResult:
+def merge_answers(answers: Sequence[dict[str, Any]]) -> image_search.SearchResult:
     """Return the merged pages of one answer, since the fields of an image may be spread over several. Results are in
     the order of the search (`index`), else in that of the pages."""
     merged: dict[Any, dict[str, Any]] = {}
     reported = None
     for answer in answers:
         query = answer.get("query") or {}
-        total = parse_count((query.get("searchinfo") or {}).get("totalhits"))
+        total = image_search.parse_count((query.get("searchinfo") or {}).get("totalhits"))
         reported = reported if total is None else total
         for page in _pages(query.get("pages")):
             known = merged.setdefault(page.get("pageid", page.get("title")), {})
             known |= {name: value for name, value in page.items() if value or name not in known}
     ordered = sorted(merged.values(), key=lambda page: page.get("index", len(merged)))
-    return SearchResult(reported, tuple(_candidate(page) for page in ordered if _info(page)))
+    return image_search.SearchResult(reported, tuple(_candidate(page) for page in ordered if _info(page)))
 
 
 def _pages(pages: Any) -> list[dict[str, Any]]:
@@ -128,19 +118,24 @@ def _info(page: dict[str, Any]) -> dict[str, Any]:
     return infos[0] if isinstance(infos, list) and infos and isinstance(infos[0], dict) else {}
 
 
-def _candidate(page: dict[str, Any]) -> ImageCandidate:
+def _candidate(page: dict[str, Any]) -> image_search.ImageCandidate:
     info = _info(page)
-    original, small = normalize_web_url(info.get("url")), normalize_web_url(info.get("thumburl"))
+    original, small = (
+        image_search.normalize_web_url(info.get("url")),
+        image_search.normalize_web_url(info.get("thumburl")),
+    )
     title = str(page.get("title") or "").partition(":")[2].rpartition(".")[0]
-    return ImageCandidate(
+    return image_search.ImageCandidate(
         url=small or original or "",
         alternative_urls=(original,) if small and original and small != original else (),
-        page_url=normalize_web_url(info.get("descriptionurl")),
-        caption=_metadata_text(info, "ImageDescription") or _metadata_text(info, "ObjectName") or visible_text(title),
-        width=parse_side(info.get("width")),
-        height=parse_side(info.get("height")),
+        page_url=image_search.normalize_web_url(info.get("descriptionurl")),
+        caption=_metadata_text(info, "ImageDescription")
+        or _metadata_text(info, "ObjectName")
+        or image_search.visible_text(title),
+        width=image_search.parse_side(info.get("width")),
+        height=image_search.parse_side(info.get("height")),
         licence=_licence(info),
-        creator=_metadata_text(info, "Artist") or visible_text(info.get("user")),
+        creator=_metadata_text(info, "Artist") or image_search.visible_text(info.get("user")),
     )
 
 
@@ -152,4 +147,4 @@ def _licence(info: dict[str, Any]) -> str | None:
 
 def _metadata_text(info: dict[str, Any], name: str) -> str | None:
     entry = (info.get("extmetadata") or {}).get(name)
-    return visible_text(entry.get("value")) if isinstance(entry, dict) else None
+    return image_search.visible_text(entry.get("value")) if isinstance(entry, dict) else None

@@ -46,11 +46,9 @@ class WrongRequestError(ValueError):
         self.item, self.reason, self.next_step = item, reason, next_step
 
 
-def _as_name(value: Any) -> Any:
-    return value if value is None or isinstance(value, str) else str(getattr(value, "path", value))
-
-
-SET_NAME = BeforeValidator(_as_name)  # of a field: a set that a program holds is the path of its version
+SET_NAME = BeforeValidator(
+    lambda value: value if value is None or isinstance(value, str) else str(getattr(value, "path", value))
+)  # of a field: a set that a program holds is the path of its version
 # Of a field: one value, also a table or a pair of arrays, is a list of it.
 ONE_OR_MORE = BeforeValidator(lambda value: value if isinstance(value, list) else [] if value is None else [value])
 
@@ -94,7 +92,7 @@ def takes_request(
             inspect.Parameter(
                 name,
                 inspect.Parameter.POSITIONAL_OR_KEYWORD
-                if is_by_place(field.metadata)
+                if any(isinstance(one, ByPlace) for one in field.metadata)
                 else inspect.Parameter.KEYWORD_ONLY,
                 default=inspect.Parameter.empty
                 if field.is_required()
@@ -129,11 +127,6 @@ def takes_request(
         return call
 
     return decorate
-
-
-def is_by_place(metadata: list[Any]) -> bool:
-    """Return whether the metadata of a field mark it as positional."""
-    return any(isinstance(one, ByPlace) for one in metadata)
 
 
 def parse_model_options(options: Sequence[str], name: str = "--judge-option") -> dict[str, Any]:

@@ -260,7 +260,7 @@ def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatIma
     with current_run().reporter.bar("look up images", len(images), "images") as advance:
         shown = []
         for image_id, image_path, name, scanned in zip(*columns, strict=True):
-            path = resolve_image_path(image_path, folder)
+            path = Path(image_path) if folder is None else contained_file(folder, image_path, "look up images")
             with translate_read_errors("look up images", path, next_step):
                 digest = file_sha256(path)[0]
             if intact is not None and digest not in intact.get(image_path, ()):
@@ -270,9 +270,3 @@ def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatIma
             shown.append(ChatImage(path, digest, name if isinstance(name, str) else "", image_id))
             advance(1)
     return shown
-
-
-def resolve_image_path(image_path: str, folder: Path | None) -> Path:
-    """Return the path of an image of the images table; a path inside a set is relative to its `folder`. Raises
-    UserError for one that leads out of it."""
-    return Path(image_path) if folder is None else contained_file(folder, image_path, "look up images")

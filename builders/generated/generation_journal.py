@@ -104,12 +104,8 @@ _TYPES = {"round": int, "tokens": int, "score": int}
 
 
 def _parse_reply(record: dict[str, Any]) -> ReplyRecord:
-    rows = tuple(_parse_row(row) for row in record.pop("rows", []))
+    rows = tuple(ReplyRow(**_checked(ReplyRow, {"topic": "", "text": "", **row})) for row in record.pop("rows", []))
     return ReplyRecord(**_checked(ReplyRecord, {"topic": "", "reply": "", "outcome": "", **record}), rows=rows)
-
-
-def _parse_row(row: dict[str, Any]) -> ReplyRow:
-    return ReplyRow(**_checked(ReplyRow, {"topic": "", "text": "", **row}))
 
 
 def _checked(kind: type[ReplyRow] | type[ReplyRecord], record: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from markupsafe import Markup
 
 from querytruth.review.page_parts import PAGE_TEXTS, embed_jpeg, render_template, text_or_empty
 
@@ -24,7 +23,7 @@ def render_search(
 ) -> str:
     """Return the page of one query: each result with its judgment in the set, and the relevant images that it lacks.
     `language`: en or zh, of the page's own texts."""
-    texts, data = PAGE_TEXTS["search"][language], _embed(thumbnails)
+    texts, data = PAGE_TEXTS["search"][language], {name: embed_jpeg(jpeg) for name, jpeg in thumbnails.items()}
 
     def tile(row: Mapping[str, Any]) -> dict[str, Any]:
         grade, kind = row["grade"], "unjudged"
@@ -39,10 +38,6 @@ def render_search(
     summary = texts["found"].format(found=found, relevant=relevant_count, **counts) if is_query else texts["new"]
     parts = {"tiles": tiles, "missed": [tile(row) for row in missed], "summary": summary, "texts": texts}
     return render_template("search_page.html", title=text, system=system, language=language, **parts)
-
-
-def _embed(thumbnails: Mapping[str, bytes]) -> dict[str, Markup]:
-    return {name: embed_jpeg(jpeg) for name, jpeg in thumbnails.items()}
 
 
 def render_facts(title: str, facts: Iterable[tuple[str, object]], samples: Sequence[str] = ()) -> str:

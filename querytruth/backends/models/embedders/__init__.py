@@ -94,7 +94,7 @@ def load_text_embedder(name: str) -> TextEmbedder:
         embedder: TextEmbedder = _load(name, "sentence_transformer")
     except UserError as error:
         raise offer_embedded(error) from None
-    if not compares_texts(embedder):
+    if not hasattr(embedder, "compares_spelling"):
         next_step = "name char_ngrams or a sentence-transformers model"
         raise UserError(EMBEDDERS.stage, name, "cannot compare texts with texts", next_step)
     return embedder
@@ -105,11 +105,6 @@ def offer_embedded(error: UserError) -> UserError:
     offered = "use char_ngrams instead (text_embedder, embedder): it compares spelling and needs no model"
     next_step = f"{error.next_step}; or {offered}"
     return UserError(error.stage, error.item, error.reason, next_step)
-
-
-def compares_texts(embedder: Embedder) -> bool:
-    """Return whether an embedder is a `TextEmbedder`."""
-    return hasattr(embedder, "compares_spelling")
 
 
 def must_download(name: str) -> bool:

@@ -23,6 +23,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
+from querytruth.backends.context_values import hold_value
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.web.offline import forbid_connections
 from querytruth.errors import UserError, suggest_choice
@@ -172,22 +173,14 @@ def _find_version(package: str) -> str | None:
 @contextmanager
 def active_run(run: BuildRun) -> Iterator[BuildRun]:
     """Run the steps of this context by `run`; where it is offline, nothing in this process connects."""
-    token = _current.set(run)
-    try:
-        with forbid_connections(run.engine_hosts) if run.offline else nullcontext():
-            yield run
-    finally:
-        _current.reset(token)
+    offline = forbid_connections(run.engine_hosts) if run.offline else nullcontext()
+    with hold_value(_current, run), offline:
+        yield run
 
 
-@contextmanager
-def use_run(run: BuildRun) -> Iterator[None]:
+def use_run(run: BuildRun) -> AbstractContextManager[None]:
     """Run the steps of this context by a changed copy of the active run."""
-    token = _current.set(run)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return hold_value(_current, run)
 
 
 def keep_work_at(folder: BucketFolder | None) -> AbstractContextManager[None]:

@@ -6,8 +6,8 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from querytruth.backends.context_values import hold_value
 from querytruth.errors import make_visible
 from querytruth.sets.manifest import FunnelStage, pluralize_kind
 from querytruth.sets.manifest_notes import describe_certificate
@@ -77,24 +78,14 @@ def render_template(template: str, **context: Any) -> str:
     return html.replace(home, "~/") if len(home) > len("~/") else html  # pages go to others
 
 
-@contextmanager
-def pages_in(language: str) -> Iterator[None]:
+def pages_in(language: str) -> AbstractContextManager[None]:
     """Give pages their own texts in a language, en or zh, inside the `with` block."""
-    token = _LANGUAGE.set(language)
-    try:
-        yield
-    finally:
-        _LANGUAGE.reset(token)
+    return hold_value(_LANGUAGE, language)
 
 
-@contextmanager
-def page_below(base: str) -> Iterator[None]:
+def page_below(base: str) -> AbstractContextManager[None]:
     """Start the addresses of a page with `base`, such as /review/KEY, inside the `with` block."""
-    token = _BASE.set(base)
-    try:
-        yield
-    finally:
-        _BASE.reset(token)
+    return hold_value(_BASE, base)
 
 
 def page_base() -> str:

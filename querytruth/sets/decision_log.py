@@ -8,12 +8,13 @@ had, and which decisions its version holds.
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
 
+from querytruth.backends.context_values import hold_value
 from querytruth.backends.files.bucket_urls import refuse_fetched_copy
 from querytruth.backends.files.durable_files import append_lines, open_log, read_last_line, read_lines
 from querytruth.backends.files.safe_paths import contained_path
@@ -212,14 +213,9 @@ def load_decisions(
     return latest_by_target(entry for entry in log if entry.decision_id in pinned_ids)
 
 
-@contextmanager
-def pinned_decisions(decision_ids: Collection[str]) -> Iterator[None]:
+def pinned_decisions(decision_ids: Collection[str]) -> AbstractContextManager[None]:
     """Make `load_decisions` return these decisions and no others: a version is built again with those that it holds."""
-    token = _pinned_ids.set(decision_ids)
-    try:
-        yield
-    finally:
-        _pinned_ids.reset(token)
+    return hold_value(_pinned_ids, decision_ids)
 
 
 def append_decisions(folder: Path, decisions: Sequence[DecisionT]) -> None:

@@ -13,12 +13,13 @@ Leftovers of interrupted runs are unfinished writes, and versions of killed buil
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from querytruth.backends.context_values import hold_value
 from querytruth.backends.files import durable_files, safe_paths
 from querytruth.backends.files.text_formats import parse_bounded_json
 from querytruth.backends.images.source_names import is_allowed_url, is_url
@@ -166,14 +167,9 @@ def _record_of(version: Path) -> Path:
     return state / "querytruth" / "own-versions" / durable_files.file_sha256(version / "manifest.json")[0]
 
 
-@contextmanager
-def image_roots(roots: Sequence[str]) -> Iterator[None]:
+def image_roots(roots: Sequence[str]) -> AbstractContextManager[None]:
     """Allows the images of every set that is read meanwhile to be below these folders or URLs."""
-    token = _image_roots.set(roots)
-    try:
-        yield
-    finally:
-        _image_roots.reset(token)
+    return hold_value(_image_roots, roots)
 
 
 def list_image_roots() -> list[str]:

@@ -6,13 +6,14 @@ definition).
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from querytruth.backends.context_values import hold_value
 from querytruth.errors import UserError
 
 if TYPE_CHECKING:
@@ -48,14 +49,9 @@ class ReadingOptions(BaseModel):
 _options: ContextVar[ReadingOptions] = ContextVar("tables", default=ReadingOptions())  # noqa: B039 - frozen
 
 
-@contextmanager
-def use_table_options(options: ReadingOptions) -> Iterator[None]:
+def use_table_options(options: ReadingOptions) -> AbstractContextManager[None]:
     """Has the readers of this context read tables by the options."""
-    token = _options.set(options)
-    try:
-        yield
-    finally:
-        _options.reset(token)
+    return hold_value(_options, options)
 
 
 find_table_options = _options.get

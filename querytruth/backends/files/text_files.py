@@ -5,13 +5,14 @@ UTF-8 is required, with or without BOM; lines end in LF or CRLF.
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from querytruth.backends.context_values import hold_value
 from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.files.text_formats import refuse_repeated_keys, require_text
 from querytruth.errors import UserError, translate_read_errors
@@ -30,15 +31,10 @@ def import_error(item: object, reason: str, next_step: str = FIX_FILE) -> UserEr
     return UserError(_STAGE, item, reason, next_step)
 
 
-@contextmanager
-def source_folder(source: Path) -> Iterator[None]:
+def source_folder(source: Path) -> AbstractContextManager[None]:
     """Refuse files that lead out of the source, a folder or the folder of a file, while its files are read."""
     root = source.resolve()
-    token = _root.set(root if root.is_dir() else root.parent)
-    try:
-        yield
-    finally:
-        _root.reset(token)
+    return hold_value(_root, root if root.is_dir() else root.parent)
 
 
 def require_file(path: Path, stage: str = _STAGE) -> Path:

@@ -6,12 +6,13 @@ line of a transcript names the model; each further one holds a question and its 
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from querytruth.backends.context_values import hold_value
 from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.files.text_formats import parse_json
 from querytruth.backends.models.chat import MAX_RAW_CHARACTERS, ChatAnswer, ChatRequest, Reply
@@ -57,14 +58,9 @@ def writable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")[:MAX_RAW_CHARACTERS]
 
 
-@contextmanager
-def replies_as_of(moment: str | None) -> Iterator[None]:
+def replies_as_of(moment: str | None) -> AbstractContextManager[None]:
     """Make reply stores answer as they did at a moment, an ISO time in UTC; None: as they do now."""
-    token = _as_of.set(moment)
-    try:
-        yield
-    finally:
-        _as_of.reset(token)
+    return hold_value(_as_of, moment)
 
 
 def current_moment() -> str | None:

@@ -17,14 +17,7 @@ from querytruth.audit.definition import AuditDefinition
 from querytruth.backends.files.option_paths import BaseFolder, resolve_paths
 from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.files.text_formats import MAX_YAML_BYTES, load_yaml
-from querytruth.definitions import (
-    READ_STAGE,
-    Definition,
-    NearDuplicateOptions,
-    RenderOptions,
-    SetDefinition,
-    describe_definition_error,
-)
+from querytruth.definitions import READ_STAGE, Definition, SetDefinition, describe_definition_error
 from querytruth.dual_encoder.definition import TrainingDefinition
 from querytruth.errors import UserError, suggest_choice
 
@@ -37,23 +30,6 @@ DEFINITION_CLASSES: dict[str, type[SetDefinition]] = {
     "imported": ImportDefinition,
     "training": TrainingDefinition,
 }
-__all__ = [
-    "DEFINITION_CLASSES",
-    "AuditDefinition",
-    "GalleryDefinition",
-    "GeneratedDefinition",
-    "ImportDefinition",
-    "NearDuplicateOptions",
-    "PrecisionDefinition",
-    "QueriesDefinition",
-    "RecallDefinition",
-    "RenderOptions",
-    "SetDefinition",
-    "TrainingDefinition",
-    "load_audit_definition",
-    "load_definition",
-    "parse_definition",
-]
 
 
 def load_definition(

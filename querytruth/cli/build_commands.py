@@ -49,91 +49,58 @@ class Typed(requests.BuildRequest):
         return self
 
 
-class TypedGallery(Typed, requests.GalleryBuild):
-    """A gallery as it is typed."""
-
-    sources = ("images",)
-
-
-class TypedPrecision(Typed, requests.PrecisionBuild):
-    """A precision set as it is typed."""
-
-    sources = ("annotations",)
-
-
-class TypedRecall(Typed, requests.RecallBuild):
-    """A recall set as it is typed."""
-
-    sources = ("images", "gallery")
-
-
-class TypedQueries(Typed, requests.QueriesBuild):
-    """A set of own queries as it is typed."""
-
-    sources = ("queries",)
-
-
-@app.command
-@command
-def gallery(
-    plan: PlanOption = False, prefect: PrefectOption = False, json: JsonOption = False, *, request: TypedGallery
-) -> None:
-    """Build a gallery from images: filtered, deduplicated, selected, rendered.
-
-    Example: querytruth build gallery --set images=~/Pictures --set select.count=1000 --plan
-    """
-    _build(request, plan, prefect, json)
-
-
-@app.command
-@command
-def precision(
-    plan: PlanOption = False, prefect: PrefectOption = False, json: JsonOption = False, *, request: TypedPrecision
-) -> None:
-    """Build a precision set from detection labels: queries with many relevant images each.
-
-    Example: querytruth build precision objects.yaml --set mixes.mode=exhaustive --plan
-    """
-    _build(request, plan, prefect, json)
+# By kind: the keys that can stand for a definition, the first of which names the set, and the help of the command.
+_COMMANDS: tuple[tuple[type[requests.BuildRequest], tuple[str, ...], str], ...] = (
+    (
+        requests.GalleryBuild,
+        ("images",),
+        "Build a gallery from images: filtered, deduplicated, selected, rendered.\n\n"
+        "Example: querytruth build gallery --set images=~/Pictures --set select.count=1000 --plan",
+    ),
+    (
+        requests.PrecisionBuild,
+        ("annotations",),
+        "Build a precision set from detection labels: queries with many relevant images each.\n\n"
+        "Example: querytruth build precision objects.yaml --set mixes.mode=exhaustive --plan",
+    ),
+    (
+        requests.RecallBuild,
+        ("images", "gallery"),
+        "Build a recall set from captions, each a query for its image; ambiguous captions are resolved.\n\n"
+        "Example: querytruth build recall album.yaml --plan",
+    ),
+    (
+        requests.GeneratedBuild,
+        (),
+        "Build a generated set from the queries that people accepted, with images from the web; downloads missing "
+        "ones.\n\nExample: querytruth build generated topics.yaml --plan",
+    ),
+    (
+        requests.QueriesBuild,
+        ("queries",),
+        "Build a set of your own queries from a search log: sampled by frequency, without judgments.\n\n"
+        "Example: querytruth build queries queries.yaml --plan",
+    ),
+)
 
 
-@app.command
-@command
-def recall(
-    plan: PlanOption = False, prefect: PrefectOption = False, json: JsonOption = False, *, request: TypedRecall
-) -> None:
-    """Build a recall set from captions, each a query for its image; ambiguous captions are resolved.
+def _add_command(kind: type[requests.BuildRequest], sources: tuple[str, ...], about: str) -> None:
+    def build(
+        plan: PlanOption = False,
+        prefect: PrefectOption = False,
+        json: JsonOption = False,
+        *,
+        request: requests.BuildRequest,
+    ) -> None:
+        _build(request, plan, prefect, json)
 
-    Example: querytruth build recall album.yaml --plan
-    """
-    _build(request, plan, prefect, json)
-
-
-@app.command
-@command
-def generated(
-    plan: PlanOption = False,
-    prefect: PrefectOption = False,
-    json: JsonOption = False,
-    *,
-    request: requests.GeneratedBuild,
-) -> None:
-    """Build a generated set from the queries that people accepted, with images from the web; downloads missing ones.
-
-    Example: querytruth build generated topics.yaml --plan"""
-    _build(request, plan, prefect, json)
+    build.__name__, build.__doc__ = str(kind.kind), about
+    build.__annotations__["request"] = type("Typed", (Typed, kind), {"sources": sources}) if sources else kind
+    app.command(command(build))
 
 
-@app.command
-@command
-def queries(
-    plan: PlanOption = False, prefect: PrefectOption = False, json: JsonOption = False, *, request: TypedQueries
-) -> None:
-    """Build a set of your own queries from a search log: sampled by frequency, without judgments.
-
-    Example: querytruth build queries queries.yaml --plan
-    """
-    _build(request, plan, prefect, json)
+for _command in _COMMANDS:
+    _add_command(*_command)
 
 
 def _build(request: requests.BuildRequest, plan: bool, prefect: bool, json: bool) -> None:

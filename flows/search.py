@@ -48,28 +48,30 @@ def map_hits(
 ) -> list[dict[str, Any]]:
     """Return a row per hit: rank, id, score, image_id ("" where it maps to none) and a text about it. Of a search by
     images the hits map to queries, and image_id is empty."""
-    images, ids, names = None, dict[str, str](), dict[str, str]()
-    if set_name is not None:
-        path = set_files.find_set(set_name, out)
-        if isinstance(described.system, search_systems.ImageSearchSystem) and described.system.takes_images:
-            return _map_to_texts(hits, set_files.read_set(path, ("queries",)).tables.queries)
-        images, stored = read_named_images(path), set_files.read_set(path, ("duplicates",))
-        ids, names = map_system_ids(images, described.system.options.ids, stored), _name_first(images)
-        answered = {hit.id for hit in hits if hit.id}
-        ids |= live_systems.match_other_ids(described, stored, images, ids, answered).ids
-    rows = []
-    for rank, hit in enumerate(hits, start=1):
-        image_id = ids.get(hit.id, "")
-        score = None if hit.score is None or not math.isfinite(hit.score) else hit.score
-        maps_to = "" if images is None else f"{names[image_id] or image_id}" if image_id else "no image of the set"
-        row = {"rank": rank, "id": hit.id, "score": score, "image_id": image_id, "maps_to": maps_to}
-        rows.append(row)
-    return rows
-
-
-def _name_first(images: pd.DataFrame) -> dict[str, str]:
-    own = images.drop_duplicates("image_id")  # rows of copies come after those of the images
-    return dict(zip(own["image_id"], own["file_name"].fillna(""), strict=True))
+    rows: list[dict[str, Any]] = [
+        {"rank": rank, "id": hit.id, "score": hit.score if _has_score(hit) else None, "image_id": ""}
+        for rank, hit in enumerate(hits, start=1)
+    ]
+    if set_name is None:
+        return [{**row, "maps_to": ""} for row in rows]
+    path = set_files.find_set(set_name, out)
+    if isinstance(described.system, search_systems.ImageSearchSystem) and described.system.takes_images:
+        queries = set_files.read_set(path, ("queries",)).tables.queries
+        texts = dict(zip(queries["query_id"].astype(str), queries["text"], strict=True))
+        ids = live_systems.map_text_ids(queries)
+        query_ids = [ids.get(hit.id, "") for hit in hits]
+        return [
+            {**row, "query_id": query_id, "maps_to": texts[query_id] if query_id else "no text of the set"}
+            for row, query_id in zip(rows, query_ids, strict=True)
+        ]
+    images, stored = read_named_images(path), set_files.read_set(path, ("duplicates",))
+    ids, names = map_system_ids(images, described.system.options.ids, stored), _name_images(images)
+    ids |= live_systems.match_other_ids(described, stored, images, ids, {hit.id for hit in hits if hit.id}).ids
+    image_ids = [ids.get(hit.id, "") for hit in hits]
+    return [
+        {**row, "image_id": image_id, "maps_to": names[image_id] if image_id else "no image of the set"}
+        for row, image_id in zip(rows, image_ids, strict=True)
+    ]
 
 
 def explain_hits(
@@ -84,7 +86,11 @@ def explain_hits(
     lines, system = list[str](), described.system
     if hits and isinstance(system, HttpSearch):
         with suppress(search_systems.SearchFailure):
-            lines = system.explain_paths(text, has_id=any(hit.id for hit in hits), has_score=_has_score(hits))
+            lines = system.explain_paths(
+                text,
+                has_id=any(hit.id for hit in hits),
+                has_score=any(hit.score is None or _has_score(hit) for hit in hits),
+            )
     if set_name is None or (isinstance(system, search_systems.ImageSearchSystem) and system.takes_images):
         return lines
     images, column = read_named_images(set_files.find_set(set_name, out)), system.options.ids
@@ -107,26 +113,8 @@ def explain_hits(
     return [*lines, f"no id matches ids: {column}; the set has {examples}"]
 
 
-def _has_score(hits: Sequence[search_systems.SearchHit]) -> bool:
-    return any(hit.score is None or math.isfinite(hit.score) for hit in hits)
-
-
-def _map_to_texts(hits: Sequence[search_systems.SearchHit], queries: pd.DataFrame) -> list[dict[str, Any]]:
-    ids, texts = (
-        live_systems.map_text_ids(queries),
-        dict(zip(queries["query_id"].astype(str), queries["text"], strict=True)),
-    )
-    return [
-        {
-            "rank": rank,
-            "id": hit.id,
-            "score": hit.score if hit.score is not None and math.isfinite(hit.score) else None,
-            "image_id": "",
-            "query_id": ids.get(hit.id, ""),
-            "maps_to": texts[ids[hit.id]] if hit.id in ids else "no text of the set",
-        }
-        for rank, hit in enumerate(hits, start=1)
-    ]
+def _has_score(hit: search_systems.SearchHit) -> bool:
+    return hit.score is not None and math.isfinite(hit.score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +141,7 @@ def search_by_model(judged: JudgedSet, model: str, text: str, k: int) -> QueryRe
     ids = [name for name, is_there in zip(encoded.images.ids.to_pylist(), known.tolist(), strict=True) if is_there]
     gallery = vector_search.build_vector_gallery(encoded.images.vectors[known], ids)
     found = vector_search.search_exact(encoded.texts.vectors, gallery, k, threads=current_run().workers)
-    names = _name_images(judged)
+    names = _name_images(judged.images)
     nearest = zip(found.places[0].tolist(), found.scores[0].tolist(), strict=True)
     hits = [(names[ids[place]], ids[place], float(score)) for place, score in nearest]
     return _judge(judged, text, model, hits)
@@ -176,7 +164,7 @@ def search_in_run(judged: JudgedSet, run: Path, text: str, k: int, ids: str) -> 
     mine = mine[mine["query_id"] == mine["query_id"].iloc[0]]
     first = mine.sort_values(["score", "image_id"], ascending=[False, True]).head(k)
     images = set(judged.images["image_id"]) | set(judged.representatives.index) if judged.images is not None else set()
-    names = _name_images(judged)
+    names = _name_images(judged.images)
     hits = [
         (names.get(name, name), name if name in images else "", float(score))
         for name, score in zip(first["image_id"].astype("str"), first["score"], strict=True)
@@ -204,11 +192,11 @@ def _find_queries(judged: JudgedSet, text: str) -> list[str]:
     return [str(name) for name in judged.queries.loc[texts == text.strip().casefold(), "query_id"]]
 
 
-def _name_images(judged: JudgedSet) -> dict[str, str]:
-    """File names by image id, the id itself where an image has none."""
-    assert judged.images is not None
-    names = judged.images["file_name"].astype("object").where(judged.images["file_name"].notna(), None)
-    return {str(one): str(name or one) for one, name in zip(judged.images["image_id"], names, strict=True)}
+def _name_images(images: pd.DataFrame | None) -> dict[str, str]:
+    """File names by image id, the id itself where an image has none; rows of copies come after those of the images."""
+    assert images is not None
+    own = images.drop_duplicates("image_id")
+    return {str(one): name or str(one) for one, name in zip(own["image_id"], own["file_name"].fillna(""), strict=True)}
 
 
 def _judge(judged: JudgedSet, text: str, system: str, found: Sequence[tuple[str, str, float | None]]) -> QueryResults:
@@ -216,7 +204,7 @@ def _judge(judged: JudgedSet, text: str, system: str, found: Sequence[tuple[str,
     qrels = judged.qrels[judged.qrels["query_id"].astype("str").isin(queries)]
     best = qrels.groupby("image_id", observed=True)["relevance"].max()
     grades = {str(name): int(grade) for name, grade in best.items()}
-    represented, names = judged.representatives.to_dict(), _name_images(judged)
+    represented, names = judged.representatives.to_dict(), _name_images(judged.images)
     hits = []
     for rank, (name, image_id, score) in enumerate(found, start=1):
         grade = grades.get(represented.get(image_id, image_id))

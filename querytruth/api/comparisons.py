@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import pandas as pd
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from flows import evaluation, size_plan
 from flows.evaluation import load_judgments
@@ -87,8 +87,6 @@ def _as_runs(value: Any) -> Any:
 class ProgramComparison(CompareRequest):
     """A comparison from a program: of runs in memory, too, or of a dict of runs by the names of the systems."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
     run: Annotated[Any, BeforeValidator(_as_runs), ByPlace("RUN")] = Field(
         (), description="Two or more files, result folders, data frames or evaluations; or a dict of these by name."
     )
@@ -139,8 +137,6 @@ def compare_runs(request: CompareRequest, named: Sequence[tuple[str | None, AnyR
 class ProgramGate(GateRequest):
     """A gate request from Python: runs in memory can be candidate and baseline."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
     candidate: Any = Field(description="Run to release: a file, result folder, data frame or evaluation.")
     baseline: Any = Field(description="Run to compare with.")
 
@@ -159,8 +155,6 @@ gate = takes_request(ProgramGate, "gate")(gate_runs)
 
 class ProgramSize(SizeRequest):
     """A sample size request from Python: two runs in memory can be the pilot."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     pilot: Any = Field(None, description="Two runs that show how much systems differ per query.")
 

@@ -130,7 +130,8 @@ def render_gallery_page(
         tables.images,
         images,
         about="A gallery: the images to search in. Queries are made for them, and answered with them.",
-        figures=_figures(tables, manifest, summary, selection),
+        summary=summary,
+        left_out=int((~tables.duplicates["is_representative"].astype(bool)).sum()),
         metadata_states=[(state, summary["known"][state]) for state in _METADATA_STATES],
         facts=[(name, values) for name, values in _facts(summary) if values],
         sheet=sheet,
@@ -160,37 +161,6 @@ def _classes(
         {key: classes[thumbnails[key]] for key in selection.thumbnail_keys if key in thumbnails},
         [(name, jpeg) for jpeg, name in classes.items()],
     )
-
-
-def _figures(
-    tables: Tables, manifest: Manifest, summary: Mapping[str, Any], selection: GallerySelection
-) -> list[tuple[str, int, str]]:
-    funnel, days, places = manifest["funnel"], summary["days"], summary["places"]
-    left_out = int((~tables.duplicates["is_representative"].astype(bool)).sum())
-    return [
-        (
-            "Images",
-            len(tables.images),
-            page_parts.translate("of %(number)s listed", number=f"{funnel[0]['entered']:,}") if funnel else "",
-        ),
-        (
-            "Duplicate groups",
-            selection.group_total,
-            page_parts.translate("%(number)s duplicate images left out", number=f"{left_out:,}"),
-        ),
-        (
-            "Places",
-            places["distinct"],
-            page_parts.translate("cells of %(size)s degrees", size=f"{places['cell_degrees']:g}"),
-        ),
-        (
-            "Days",
-            days["distinct"],
-            page_parts.translate("from %(first)s to %(last)s", first=days["first"][:10], last=days["last"][:10])
-            if days["first"]
-            else "",
-        ),
-    ]
 
 
 def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, int | None]]]]:

@@ -122,7 +122,6 @@ def render_gallery_page(
     `thumbnails`: JPEGs by the keys of `selection`; an image without one is shown by its name."""
     render = get_render_options(manifest).get("mode")
     classes, images = _classes(selection, thumbnails)
-    rejection_reasons = [_rejection_reason(one, classes) for one in selection.rejection_reasons]
     sheet = list(_sheet(tables, selection, classes, render))
     return page_parts.render_page(
         "gallery_page.html",
@@ -133,14 +132,17 @@ def render_gallery_page(
         summary=summary,
         left_out=int((~tables.duplicates["is_representative"].astype(bool)).sum()),
         metadata_states=[(state, summary["known"][state]) for state in _METADATA_STATES],
-        facts=[(name, values) for name, values in _facts(summary) if values],
+        most_values=_MAX_ROWS,
         sheet=sheet,
         band=_band(sheet),
         image_total=len(tables.images),
-        groups=[_group(*one, classes, render) for one in selection.groups],
+        groups=[
+            (size, [_member(row, classes, render) for row in rows], names) for size, rows, names in selection.groups
+        ],
         group_total=selection.group_total,
         open=_OPEN,
-        rejection_reasons=rejection_reasons,
+        rejection_reasons=selection.rejection_reasons,
+        item_classes={key.name: name for key, name in classes.items() if key.kind == "item"},
         rejection_total=sum(one.count for one in selection.rejection_reasons),
         timeline=draw_timeline(tables.images["taken_at"]),
         places=draw_places(tables.images["latitude"], tables.images["longitude"]),
@@ -161,23 +163,6 @@ def _classes(
         {key: classes[thumbnails[key]] for key in selection.thumbnail_keys if key in thumbnails},
         [(name, jpeg) for jpeg, name in classes.items()],
     )
-
-
-def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, int | None]]]]:
-    """Yield names with their values and the number of images of each."""
-    sizes = summary["sizes"]
-    yield "Shapes", [(name, number) for name, number in sizes["shapes"].items() if number]
-    yield "Sizes", _most_frequent(sizes)
-    if megapixels := sizes["megapixels"]:
-        spread = {name: f"{megapixels[key]:.3g}" for name, key in (("median", "50"), ("low", "0"), ("high", "100"))}
-        yield "Megapixels", [(page_parts.translate("median %(median)s, from %(low)s to %(high)s", **spread), None)]
-    yield "Formats", _most_frequent(summary["formats"])
-
-
-def _most_frequent(counts: dict[str, Any]) -> list[tuple[str, int | None]]:
-    most: list[tuple[str, int | None]] = [(name.replace(" x ", " × "), n) for name, n in counts["most"][:_MAX_ROWS]]
-    others = counts["rest"] + sum(number for _, number in counts["most"][_MAX_ROWS:])
-    return most + ([("others", others)] if others else [])
 
 
 def _most(summary: Mapping[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, int, int]]]]:
@@ -235,13 +220,6 @@ def _band(sheet: list[_TemplateData]) -> list[_TemplateData]:
     return [available[n * len(available) // _BAND] for n in range(_BAND)] if len(available) >= _BAND else []
 
 
-def _group(
-    size: int, rows: list[_Row], names: list[str], classes: dict[ThumbnailKey, str], render: str | None
-) -> _TemplateData:
-    members, further = [_member(row, classes, render) for row in rows], size - len(rows)
-    return {"size": size, "names": names, "members": members, "further": further, "unnamed": further - len(names)}
-
-
 def _member(member: _Row, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
     match = MATCH_NAMES.get(member.matched_by or "", member.matched_by or "")
     if member.distance is not None:
@@ -260,18 +238,3 @@ def _member(member: _Row, classes: dict[ThumbnailKey, str], render: str | None) 
         "fill": "",
         "class": classes.get(member.key),
     }
-
-
-def _rejection_reason(one: RejectionReason, classes: dict[ThumbnailKey, str]) -> _TemplateData:
-    examples = [
-        {
-            "name": example.item,
-            "details": example.description,
-            "description": ", ".join((example.item, *example.description)),
-            "ratio": None,  # not in the ledger
-            "fill": "",
-            "class": classes.get(ThumbnailKey("item", example.item)),
-        }
-        for example in one.examples
-    ]
-    return {"record": one, "examples": examples, "has_images": any(example["class"] for example in examples)}

@@ -258,19 +258,19 @@ def render_set_page(
         styles=[style for style, _ in page_parts.count_values(tables.queries["style"])],
         judges=set_parts.count_judges(manifest),
         grades=set_parts.describe_grades(manifest),
-        batches=list(_batches(selection, images)),
+        batches=list(_batches(selection)),
+        most_open=min(_OPEN, max(1, _OPEN_IN_ALL // max(len(selection.batches), 1))),
+        runs=lambda judged: list(_runs(judged, images)),
         shown_total=sum(map(len, selection.batches.values())),
         further=selection.further,
         images=images,
         any_missing=any(not image["has_thumbnail"] for image in images.values()),
-        describe=_describe,
         log=manifest["notes"].get("log"),
         findings=findings,
     )
 
 
-def _batches(selection: SetSelection, images: ImageTiles) -> Iterator[dict[str, Any]]:
-    shown = min(_OPEN, max(1, _OPEN_IN_ALL // max(len(selection.batches), 1)))
+def _batches(selection: SetSelection) -> Iterator[dict[str, Any]]:
     for number, (batch, chosen) in enumerate(selection.batches.items()):
         if batch.family:
             title, description = _FAMILIES.get(batch.family, (batch.family.capitalize(), ""))
@@ -284,33 +284,13 @@ def _batches(selection: SetSelection, images: ImageTiles) -> Iterator[dict[str, 
             )
             mixed = page_parts.translate(_MIX_INTRODUCTION, level=batch.level)
             description = _INTRODUCTIONS.get((batch.level, batch.is_parent), mixed)
-        entries = [_entry(entry, images) for entry in chosen]
         yield {
             "id": f"batch-{number}",
             "title": title,
             "description": description,
-            "first": entries[:shown],
-            "more": entries[shown:],
-            "shown": len(entries),
+            "entries": chosen,
             "total": selection.batch_sizes[batch],
         }
-
-
-def _entry(entry: QueryGroup, images: ImageTiles) -> dict[str, Any]:
-    main = entry.main_wordings
-    return {
-        "main_wordings": main,
-        "other_wordings": [wording for wording in entry.wordings if wording not in main],
-        "grades": [{"grade": grade, "count": number} for grade, number in entry.count_by_grade.items() if grade > 0],
-        "relevant_count": entry.relevant_count,
-        "nonrelevant_count": entry.count_by_grade.get(0, 0),
-        "has_differing_judgments": entry.has_differing_judgments,
-        "images": entry.images + entry.near_misses,
-        "strips": [
-            ("Right images", "right", list(_runs(entry.images, images))),
-            ("Near misses, judged not relevant", "missed", list(_runs(entry.near_misses, images))),
-        ],
-    }
 
 
 def _runs(images: tuple[JudgedImage, ...], tiles: ImageTiles) -> Iterator[dict[str, Any]]:
@@ -339,11 +319,3 @@ def _has_reason(image: JudgedImage) -> bool:
 
 def _reason(image: JudgedImage) -> tuple[object, ...]:
     return image.judged_by, image.evidence
-
-
-def _describe(image: JudgedImage, name: str) -> str:
-    """Return an image and its judgment in one line, for screen readers and tooltips."""
-    why = " / ".join(text for _, text in image.evidence)
-    return page_parts.translate(
-        "%(name)s, grade %(grade)s, by %(judge)s", name=name, grade=image.relevance, judge=image.judged_by
-    ) + (f": {why}" if why else "")

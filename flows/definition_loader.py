@@ -79,7 +79,7 @@ def _override_all(
     return resolve_paths(model, data, folder_of)
 
 
-def _check_kind(kind: Any, source: str) -> str:
+def _check_kind(kind: object, source: str) -> str:
     if kind is None:
         raise UserError(READ_STAGE, source, "key 'kind' is missing", f"add it: {', '.join(DEFINITION_CLASSES)}")
     if kind not in DEFINITION_CLASSES:

@@ -99,7 +99,7 @@ def _build_again(definition: Any, manifest: Manifest, path: Path) -> BuiltTables
         raise UserError("rebuild", path, reason, next_step) from None
 
 
-def find_moved_inputs(value: Any, keys: tuple[str, ...], folders: Sequence[Path], moved: list[str]) -> Any:
+def find_moved_inputs(value: object, keys: tuple[str, ...], folders: Sequence[Path], moved: list[str]) -> Any:
     """Return a value of a definition whose files and folders that are gone are taken from `folders`: by as much of the
     end of their path as is there. `moved` gets a line for each. Nothing is taken from outside of these folders."""
     if isinstance(value, dict):
@@ -152,7 +152,7 @@ def list_outside_names(definition: dict[str, Any]) -> list[str]:
     return list(_outside_names(definition, ()))
 
 
-def _outside_names(value: Any, keys: tuple[str, ...]) -> Iterator[str]:
+def _outside_names(value: object, keys: tuple[str, ...]) -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in value.items():
             if keys or key not in _HARMLESS_KEYS:

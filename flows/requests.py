@@ -30,7 +30,7 @@ _HOURS = Field(gt=0, description="Stop after this many hours; the next run resum
 _RUN_FLAGS = ("rescan", "offline", "retry_failures", "accept_loss")
 
 
-def list_overrides(given: Any) -> Any:
+def list_overrides(given: object) -> Any:
     """Return a program's dict of keys and values, as texts."""
     if isinstance(given, Mapping):
         return [f"{key}={json.dumps(value, default=str)}" for key, value in given.items()]

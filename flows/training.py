@@ -112,7 +112,7 @@ def compute_training_key(definition: TrainingDefinition, parts: SplitSet) -> str
     ).hexdigest()
 
 
-def _train_and_save(definition: TrainingDefinition, parts: SplitSet, folder: Path, key: str, device: Any) -> History:
+def _train_and_save(definition: TrainingDefinition, parts: SplitSet, folder: Path, key: str, device: object) -> History:
     train_part = parts.part_tables("train")
     model = create_initial_model(definition, train_part.queries["text"].tolist())
     pixels = read_pixels(parts.stored, model.description["side"])

@@ -129,7 +129,7 @@ OneOrMore = BeforeValidator(lambda value: [value] if isinstance(value, str | Pat
 class Definition(StrictModel):
     """A definition that is checked as if its keys were in a file of the working directory."""
 
-    def __init__(self, **keys: Any) -> None:
+    def __init__(self, **keys: object) -> None:
         """Check the keys. Raises UserError for a wrong one."""
         try:
             super().__init__(**option_paths.resolve_paths(type(self), keys, lambda _key: None))
@@ -168,7 +168,7 @@ class SetDefinition(Definition):
 
     @model_validator(mode="before")
     @classmethod
-    def _split_bucket_output(cls, keys: Any) -> Any:
+    def _split_bucket_output(cls, keys: object) -> Any:
         if not isinstance(keys, dict) or not is_object_url(str(keys.get("out", ""))):
             return keys
         if keys.get("publish_to") is not None:

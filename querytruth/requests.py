@@ -105,7 +105,7 @@ def takes_request(
         by_place = [one.name for one in fields if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
 
         @functools.wraps(function)
-        def call(*places: Any, **values: Any) -> Result:
+        def call(*places: object, **values: object) -> Result:
             of = places[: len(known) and 1]
             places = places[len(of) :]
             if len(places) > len(by_place):

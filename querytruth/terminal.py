@@ -91,7 +91,7 @@ def reported_run(**options: Any) -> Iterator[None]:
         yield
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print a value as JSON, with colours on a terminal."""
     from rich.highlighter import JSONHighlighter
 

@@ -84,7 +84,7 @@ class ScannedImages:
     jobs: list[scan_parts.ScanPartJob]
     source_columns: pa.Table | None = None
 
-    def to_frame(self, columns: Sequence[str], rows: Any = None) -> pd.DataFrame:
+    def to_frame(self, columns: Sequence[str], rows: object = None) -> pd.DataFrame:
         """Return columns of SCANNED_IMAGES_SCHEMA, of the source table (used only where the file itself has no value),
         and image_id: of all items in order, or of some rows."""
         wanted = set(columns) & {"image_id", *SCANNED_IMAGES_SCHEMA.names}
@@ -102,7 +102,7 @@ class ScannedImages:
         pa.default_memory_pool().release_unused()
         return frame[[name for name in columns if name in frame.columns]]
 
-    def factorize_column(self, column: str, rows: Any) -> Any:
+    def factorize_column(self, column: str, rows: object) -> Any:
         """Return a number per row, equal where the texts of the column are equal; a row without one has its own. Texts
         are compared where their 64-bit hashes are equal: all digests of ten million images would take gigabytes."""
         codes = pd.factorize(scan_parts.hash_column(self.jobs, column, rows))[0].astype(np.int32)
@@ -124,7 +124,7 @@ class ScannedImages:
         return whole.hexdigest()
 
 
-def _choose(column: pa.ChunkedArray, rows: Any) -> pa.ChunkedArray:
+def _choose(column: pa.ChunkedArray, rows: object) -> pa.ChunkedArray:
     return column.filter(pa.array(rows)) if np.asarray(rows).dtype == bool else column.take(pa.array(rows))
 
 

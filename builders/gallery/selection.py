@@ -175,7 +175,7 @@ def _times(gallery: pd.DataFrame, unit: str, listed: int) -> dict[str, Any]:
     return {**summary, "most": summary["most"] if unit == "day" else sorted(summary["most"]), **ends}
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 

@@ -33,7 +33,7 @@ class TopicOptions(definitions.StrictModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _sample_replies(cls, data: Any) -> Any:
+    def _sample_replies(cls, data: object) -> Any:
         # At an endpoint's own default here, 0, a model answers the same prompt with the same words.
         if not isinstance(data, dict) or data.get("model") != "openai_compatible":
             return data

@@ -166,7 +166,7 @@ class _AnnotationCollector:
                 numbers.append(number)
         return boxes, np.array(numbers, dtype=np.int32)
 
-    def _parse(self, record: Any) -> Any:
+    def _parse(self, record: object) -> Any:
         """Return the annotation, or the reason why it is invalid."""
         return annotation_records.parse_annotation(record)
 
@@ -183,7 +183,7 @@ class _DetectionCollector(_AnnotationCollector):
         score = np.fromiter(map(attrgetter("score"), records), np.float64, len(records))
         return [*super()._read_columns(records, numbers, fits), score]
 
-    def _parse(self, record: Any) -> Any:
+    def _parse(self, record: object) -> Any:
         return annotation_records.parse_detection(record)
 
 
@@ -232,7 +232,7 @@ class _ImageCollector:
             if first_seen[1] is not image:
                 self._repeats.setdefault(image.id, []).append((number, image))
 
-    def _reject(self, number: int, reason: str, record: Any) -> None:
+    def _reject(self, number: int, reason: str, record: object) -> None:
         item = f"{self.file}#images[{number}]"
         self.rejections.append(
             Rejection(item, "quarantined", reason, detail=annotation_records.abbreviate_record(record))
@@ -271,7 +271,7 @@ def _ids(values: list[Any], *, are_integers: bool = False) -> AnyArray:
     return out
 
 
-def _licence_names(licences: Any) -> dict[Any, str]:
+def _licence_names(licences: object) -> dict[Any, str]:
     entries = [entry for entry in licences if isinstance(entry, dict)] if isinstance(licences, list) else []
     names = {annotation_records.parse_record_id(entry.get("id")): entry.get("name") for entry in entries}
     return {
@@ -279,7 +279,7 @@ def _licence_names(licences: Any) -> dict[Any, str]:
     }
 
 
-def _category_table(file: str, categories: Any, with_boxes: set[int | str]) -> pd.DataFrame:
+def _category_table(file: str, categories: object, with_boxes: set[int | str]) -> pd.DataFrame:
     """Return the columns id, name, supercategory. Two ids with one name are one label, in the group of the first of
     them that has boxes: exports add a root category without boxes. Raises UserError for a missing id or name, and for
     an id that is used twice."""

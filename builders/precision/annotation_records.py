@@ -60,7 +60,7 @@ class CocoImage(msgspec.Struct, gc=False):
     url: str | None = None
 
 
-def parse_annotation(record: Any) -> CocoAnnotation | str:
+def parse_annotation(record: object) -> CocoAnnotation | str:
     """Return the annotation, or the reason why it is invalid."""
     if not isinstance(record, dict):
         return "not_an_object"
@@ -94,7 +94,7 @@ def parse_detection(record: Any) -> CocoDetection | str:
     return CocoDetection(**msgspec.structs.asdict(box), score=_float(score))
 
 
-def find_extent(segmentation: Any) -> list[float] | None:
+def find_extent(segmentation: object) -> list[float] | None:
     """Return the box (x, y, width, height) around the polygons of an object, or around the pixels of its run lengths
     (COCO's RLE, as numbers or as text); None where it has neither."""
     if isinstance(segmentation, dict):
@@ -156,7 +156,7 @@ def _decode_runs(text: str) -> list[int] | None:
     return runs if not shift else None
 
 
-def parse_image(record: Any) -> CocoImage | str:
+def parse_image(record: object) -> CocoImage | str:
     """Return the image record, or the reason why it is invalid."""
     if not isinstance(record, dict):
         return "not_an_object"
@@ -180,11 +180,11 @@ def _file_name(record: dict[str, Any]) -> Any:
     return record.get("file_name")
 
 
-def _side(value: Any) -> int | None:
+def _side(value: object) -> int | None:
     return int(value) if _is_number(value) and 1 <= value < 2**31 else None
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -196,7 +196,7 @@ def _float(value: float) -> float:
         return math.inf
 
 
-def is_utf8_text(value: Any) -> TypeGuard[str]:
+def is_utf8_text(value: object) -> TypeGuard[str]:
     """Return whether it is a string that UTF-8 can encode; a lone surrogate cannot be encoded."""
     try:
         return isinstance(value, str) and bool(value.encode() or True)
@@ -212,7 +212,7 @@ def parse_record_id(value: Any) -> int | str | None:
     return value if is_whole or is_utf8_text(value) else None
 
 
-def abbreviate_record(record: Any) -> str:
+def abbreviate_record(record: object) -> str:
     """Return the beginning of a record for the ledger, at most 200 characters."""
     text = _short.repr(msgspec.to_builtins(record) if isinstance(record, msgspec.Struct) else record)
     return text if len(text) <= 200 else text[:199] + "…"
@@ -247,11 +247,11 @@ def read_attributes(path: Path, choice: AttributeChoice) -> AttributeFile:
     return AttributeFile(digest, tuple(code_of), record, code, whole, left_out)
 
 
-def _get(record: Any) -> Any:
+def _get(record: object) -> Any:
     return record.get("attributes") if isinstance(record, dict) else None
 
 
-def parse_attributes(value: Any) -> tuple[list[tuple[str, str]], bool]:
+def parse_attributes(value: object) -> tuple[list[tuple[str, str]], bool]:
     """Return (key, name) of the attributes of a box, each once and in lower case, and whether they are all of its
     attributes. The key is that of an object, "" in a list. Numbers (of a track, of a frame) are not attributes; the
     texts "true" and "false" are true and false."""
@@ -272,9 +272,9 @@ def parse_attributes(value: Any) -> tuple[list[tuple[str, str]], bool]:
     return list(known), len([name for _, name in pairs if name in _UNKNOWN]) == 0
 
 
-def _read_name(value: Any) -> str:
+def _read_name(value: object) -> str:
     return join_attribute(value) if is_utf8_text(value) else ""
 
 
-def _is_attribute_number(value: Any) -> bool:
+def _is_attribute_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)

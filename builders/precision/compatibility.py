@@ -7,7 +7,6 @@ the tree accepts its descendants. Closure: A accepts B and B accepts C gives A a
 from dataclasses import dataclass
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -83,7 +82,7 @@ def list_derived_pairs(
     ]
 
 
-def _fold_name(name: Any) -> str:
+def _fold_name(name: object) -> str:
     return str(name).strip().casefold()
 
 

@@ -108,7 +108,7 @@ def _refuse_unreadable(file: DetectionFile) -> None:
         raise UserError("read detections", file.name, f"contains no readable detections ({reasons})", next_step)
 
 
-def _below_score(file: DetectionFile, low: Any, at_least: float) -> pd.DataFrame:
+def _below_score(file: DetectionFile, low: object, at_least: float) -> pd.DataFrame:
     rows = file.boxes[low]
     items = [f"{file.name}#annotations[{number}]" for number in rows["record"]]
     values = rows["score"].tolist()
@@ -294,7 +294,7 @@ def _numberings(category: Any, labels: pd.Series) -> list[tuple[str, Any]]:
     return out
 
 
-def _name(ids: Any, labels: pd.Series, names: Sequence[str]) -> Any:
+def _name(ids: object, labels: pd.Series, names: Sequence[str]) -> Any:
     return np.array([*names, "an unknown label"], dtype=object)[
         annotated_gallery.find_id_positions(ids, labels.to_numpy())
     ]

@@ -123,12 +123,12 @@ def read_label_lists(path: Path) -> LabelListFile:
     return LabelListFile(digest, one, two, three, four, _ids(listed))
 
 
-def _pick(record: Any) -> _Lists:
+def _pick(record: object) -> _Lists:
     found = record if isinstance(record, dict) else {}
     return _Lists(*(found.get(name) for name in ("id", _NEGATIVE, _PARTIAL)))
 
 
-def _parse_ids(value: Any) -> list[int | str] | None:
+def _parse_ids(value: object) -> list[int | str] | None:
     """Return the ids of a list, None if it is not a list of ids."""
     if not isinstance(value, list):
         return None

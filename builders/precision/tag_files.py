@@ -139,7 +139,7 @@ def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, Any, str]]:
             yield number, _read_name(image), _to_text(tag), value, _to_text(group)
 
 
-def _read_name(image: Any) -> str:
+def _read_name(image: object) -> str:
     name = str(image or "")
     return unescape_formula(name) if name.strip() else ""
 
@@ -148,5 +148,5 @@ def _find(cells: dict[str, Any], names: list[str]) -> Any:
     return next((cells[name] for name in names if name in cells), "")
 
 
-def _to_text(value: Any) -> str:
+def _to_text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""

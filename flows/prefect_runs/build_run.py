@@ -76,7 +76,7 @@ def _return_user_error(work: Callable[[], R]) -> R | State[Any]:
         return Failed(message=str(error), data=error)
 
 
-def _unwrap_result(done: Any) -> Any:
+def _unwrap_result(done: object) -> Any:
     """Return the result of a task. Raises the error of a failed one."""
     if isinstance(done, State):
         done = done.result(raise_on_failure=False)

@@ -79,7 +79,7 @@ class Comparison:
         return render_table(f"{names} on {len(self.results[0].per_query):,} queries", self.table[_SHOWN])
 
 
-def _as_runs(value: Any) -> Any:
+def _as_runs(value: object) -> Any:
     """Run by name, or several; one alone is a list of it."""
     return value if isinstance(value, Mapping | list | tuple) else [] if value is None else [value]
 

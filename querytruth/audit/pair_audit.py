@@ -125,7 +125,7 @@ def _ends(estimate: IntervalEstimate) -> tuple[Any, Any, Any]:
     return estimate.value, estimate.low, estimate.high
 
 
-def share_of_ratio(ratio: Any) -> Any:
+def share_of_ratio(ratio: object) -> Any:
     """Return r / (1 + r), also of infinity."""
     return 1 - 1 / (1 + np.asarray(ratio, dtype=np.float64))
 

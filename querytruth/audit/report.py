@@ -195,7 +195,7 @@ def _too_few(audit: StoredAudit, reason: str, needed: str) -> UserError:
     return UserError(AUDIT_STAGE, name, reason, next_step)
 
 
-def _to_json(value: Any) -> Any:
+def _to_json(value: object) -> Any:
     """Return plain values; None for what is not finite, floats to twelve digits."""
     convert: Callable[[Any], Any] = _to_json
     if isinstance(value, dict):

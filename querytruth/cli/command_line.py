@@ -107,7 +107,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     by_option = {one.name for one in by_name}
 
     @functools.wraps(function)
-    def call(*arguments: Any, **options: Any) -> None:
+    def call(*arguments: object, **options: object) -> None:
         if len(arguments) > len(by_place):
             raise TypeError(f"{function.__name__} takes {len(by_place)} positional arguments")
         typed = dict(zip((one.name for one in by_place), arguments, strict=False)) | options
@@ -130,12 +130,12 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def _is_by_place(annotation: Any) -> bool:
+def _is_by_place(annotation: object) -> bool:
     found = getattr(annotation, "__metadata__", ())
     return any(isinstance(one, Parameter) and one.name and not next(iter(one.name)).startswith("-") for one in found)
 
 
-def _members(annotation: Any) -> list[inspect.Parameter] | None:
+def _members(annotation: object) -> list[inspect.Parameter] | None:
     """Return the options of a group; None where the annotation is not a group."""
     if is_dataclass(annotation):
         types, defaults = get_type_hints(annotation, include_extras=True), annotation()  # type: ignore[operator]

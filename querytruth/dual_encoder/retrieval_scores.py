@@ -1,13 +1,12 @@
 """Scores how well a model finds a part's images by their texts, and texts by their images."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from querytruth.array_types import Vectors
+from querytruth.array_types import AnyArray, Vectors
 from querytruth.backends.steps import current_run, step
 from querytruth.evaluation import encoded_sets, metrics, ranking, run_evaluation, statistics, vector_search
 from querytruth.evaluation.evaluation_result import DIRECTIONS, IMAGE_TO_TEXT, TEXT_TO_IMAGE
@@ -52,7 +51,7 @@ def _score_direction(
     gallery_vectors: Vectors,
     gallery_ids: list[str],
     qrels: pd.DataFrame,
-    clusters: Any,
+    clusters: AnyArray | None,
 ) -> MetricScores:
     truth = index_qrels(qrels[qrels["image_id"].isin(gallery_ids)], gallery_ids)
     judged = np.isin(np.array(ids, dtype=object), np.array(truth.query_ids.to_pylist(), dtype=object))

@@ -273,7 +273,7 @@ def make_batch(pairs: TrainingPairs, pixels: PixelTable, chosen: NDArray[np.int6
     )
 
 
-def _end_epoch(job: TrainingJob, trainables: dict[str, Any], progress: TrainingProgress, stage: Any) -> None:
+def _end_epoch(job: TrainingJob, trainables: dict[str, Any], progress: TrainingProgress, stage: object) -> None:
     loss, texts, images, pairs, seconds = progress.sums
     validation_scores = score_validation_part(job)
     progress.history.append(

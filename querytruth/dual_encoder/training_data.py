@@ -280,7 +280,7 @@ class TrainingPairs:
 
 
 def build_training_pairs(
-    parts: SplitSet, part: str, pixels: PixelTable, tokenizer: Any, definition: TrainingDefinition
+    parts: SplitSet, part: str, pixels: PixelTable, tokenizer: object, definition: TrainingDefinition
 ) -> TrainingPairs:
     """Build the pairs of a part whose image could be read. All images of a duplicate group are relevant for the same
     texts."""

@@ -90,7 +90,9 @@ def build_lexical_run(queries: pd.DataFrame, texts: pd.DataFrame, k: int) -> pd.
     return _run(queries["query_id"].tolist(), rows, index.image_ids, *whole)
 
 
-def _run(query_ids: Sequence[str], rows: Any, image_ids: Sequence[str], places: Any, scores: Any) -> pd.DataFrame:
+def _run(
+    query_ids: Sequence[str], rows: object, image_ids: Sequence[str], places: object, scores: object
+) -> pd.DataFrame:
     columns = {
         "query_id": categorical_from_codes(query_ids, rows),
         "image_id": categorical_from_codes(image_ids, places),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from querytruth.array_types import FloatArray
+from querytruth.array_types import AnyArray, FloatArray
 from querytruth.errors import UserError
 from querytruth.evaluation import statistics
 from querytruth.evaluation.ground_truth import find_positions
@@ -44,7 +44,7 @@ class EvaluationWarning:
 
 
 def compare_systems(
-    systems: Mapping[str, pd.DataFrame], metrics: Sequence[str], *, clusters: Any = None
+    systems: Mapping[str, pd.DataFrame], metrics: Sequence[str], *, clusters: AnyArray | None = None
 ) -> pd.DataFrame:
     """Return a row per metric and pair of systems (COMPARISON_COLUMNS), given as figures per query.
 
@@ -67,7 +67,7 @@ def compare_systems(
     return pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
 
 
-def _pair(metric: str, one: str, other: str, differences: FloatArray, clusters: Any) -> dict[str, Any]:
+def _pair(metric: str, one: str, other: str, differences: FloatArray, clusters: AnyArray | None) -> dict[str, Any]:
     interval = statistics.estimate_interval(differences, clusters=clusters, ends=(-1.0, 1.0))
     return {
         "metric": metric,
@@ -101,7 +101,7 @@ def find_warnings(
     chance: Mapping[str, float],
     interval: statistics.IntervalEstimate,
     *,
-    clusters: Any = None,
+    clusters: AnyArray | None = None,
     waiting: int = 0,
 ) -> list[EvaluationWarning]:
     """Return the reasons to distrust the figures: `waiting`, so many further queries that nobody has judged;

@@ -58,7 +58,7 @@ def _encode(ids: pa.Array) -> tuple[Codes, pa.Array]:
     return (coded.indices.fill_null(-1) if coded.null_count else coded.indices).to_numpy(), coded.dictionary
 
 
-def to_id_array(values: Any) -> pa.Array:
+def to_id_array(values: object) -> pa.Array:
     """Return ids as an Arrow array of strings; numbers become their digits."""
     if isinstance(values, pa.Array):
         return values
@@ -89,7 +89,7 @@ def argsort_ids(ids: pa.Array) -> RowIndices:
     return order
 
 
-def argsort_ids_descending(ids: Any, stage: str) -> RowIndices:
+def argsort_ids_descending(ids: object, stage: str) -> RowIndices:
     """Return the places of the ids from the highest to the lowest. Raises UserError where an id occurs twice."""
     known = to_id_array(ids)
     order = argsort_ids(known)
@@ -99,7 +99,7 @@ def argsort_ids_descending(ids: Any, stage: str) -> RowIndices:
     return order[::-1]
 
 
-def build_run(query_ids: Any, image_ids: Any, places: NDArray[Any], scores: NDArray[Any]) -> pd.DataFrame:
+def build_run(query_ids: object, image_ids: object, places: NDArray[Any], scores: NDArray[Any]) -> pd.DataFrame:
     """Return a run (query_id, image_id, score) of images given by position (queries, k) among the ids; -1: none."""
     rows, columns = np.nonzero(places >= 0)
     known = [pd.Index(to_id_array(ids).to_pandas(), dtype="str") for ids in (query_ids, image_ids)]
@@ -140,7 +140,7 @@ class GroundTruth:
         return counts
 
 
-def index_qrels(qrels: pd.DataFrame, gallery: Any = None, queries: Any = None) -> GroundTruth:
+def index_qrels(qrels: pd.DataFrame, gallery: object = None, queries: object = None) -> GroundTruth:
     """Index judgments (query_id, image_id, relevance) in any order. `gallery`: the ids of all images; `queries`: the
     ids of all queries, else a query without a judgment is unknown. Raises UserError for a grade that is not valid, a
     pair that occurs twice, a judged image that is not in the gallery, and qrels without a relevant image."""

@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from querytruth.array_types import FloatArray
+from querytruth.array_types import AnyArray, FloatArray
 from querytruth.evaluation.statistics import CONFIDENCE_LEVEL, correct_holm, find_p_of_difference
 
 
@@ -32,7 +31,7 @@ class SystemRank:
 def rank_systems(
     figures: Mapping[str, FloatArray],
     *,
-    clusters: Any = None,
+    clusters: AnyArray | None = None,
     bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> tuple[list[SystemRank], list[list[str]]]:
     """Return systems by the mean of their figures on the same queries (queries,), the best first, those of equal mean
@@ -50,7 +49,7 @@ def rank_systems(
     return ranks, _find_groups(names, is_better)
 
 
-def _find_better(values: list[FloatArray], clusters: Any) -> NDArray[np.bool_]:
+def _find_better(values: list[FloatArray], clusters: AnyArray | None) -> NDArray[np.bool_]:
     """Return whether the row's system is better than the column's by the corrected tests."""
     is_better = np.zeros((len(values), len(values)), dtype=bool)
     pairs = list(combinations(range(len(values)), 2))

@@ -80,7 +80,7 @@ def average_precision(hits: Hits, k: Cut, norm: str) -> FloatArray:
     return hits.sum_per_query(hits.ordinal / hits.rank) / _divisor(hits, k, norm)
 
 
-def grade_weights(grades: Any, highest: int, scale: str) -> FloatArray:
+def grade_weights(grades: object, highest: int, scale: str) -> FloatArray:
     """Return the gain of an image of each grade for graded AP: grade 2 counts 1, grade 1 a half (scale=fixed; where a
     set has higher grades, the highest counts 1), or the set's highest grade counts 1 (scale=set), whatever it is."""
     weights: FloatArray = np.asarray(grades) / (max(highest, 2) if scale == "fixed" else highest)

@@ -57,7 +57,7 @@ def encode_by_arrays(name: str, arrays: tuple[Any, ...], all_ids: tuple[Any, Any
     return EncodedSet(texts, gallery, described, Ledger())
 
 
-def _select(vectors: Vectors, all_ids: Any, ids: pa.Array) -> EncodedItems:
+def _select(vectors: Vectors, all_ids: object, ids: pa.Array) -> EncodedItems:
     """Return the rows of these ids."""
     rows = find_positions(to_id_array(all_ids), ids)
     return EncodedItems(ids, vectors[rows], np.ones(len(ids), dtype=bool))
@@ -89,7 +89,7 @@ def _ask(search: SearchFunction, name: str, view: EvaluationView, k: int) -> Sys
     return SystemRun(table, find_reversal=find_reversed_scores)
 
 
-def _scored(entry: Any, rank: int, name: str) -> tuple[str, float]:
+def _scored(entry: object, rank: int, name: str) -> tuple[str, float]:
     """Return the image and its score; a bare id scores less than all before it."""
     if isinstance(entry, str):
         return entry, -float(rank)

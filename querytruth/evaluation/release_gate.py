@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from querytruth.array_types import BoolArray, FloatArray
+from querytruth.array_types import AnyArray, BoolArray, FloatArray
 from querytruth.errors import UserError
 from querytruth.evaluation import judged_sets, result_files, systems
 from querytruth.evaluation.metrics import parse_metric
@@ -138,7 +138,9 @@ def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
     return next((verdict for verdict in order if verdict in verdicts), "PASS")
 
 
-def find_p_values(differences: FloatArray, margin: float, clusters: Any = None) -> tuple[FloatArray, FloatArray]:
+def find_p_values(
+    differences: FloatArray, margin: float, clusters: AnyArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Return the p-values of "not worse by the margin or more" and of "worse by more than the margin" (gates,), from
     the candidate's figures less the baseline's (queries, gates)."""
     return _test(*sum_by_cluster(differences, clusters), margin)

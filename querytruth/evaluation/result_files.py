@@ -90,7 +90,7 @@ def _metric_values(result: EvaluationResult) -> dict[str, float]:
     return dict(zip(result.metrics, result.figures["value"].tolist(), strict=True))
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> Any:
     if isinstance(value, dict):
         return {str(key): _rounded(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

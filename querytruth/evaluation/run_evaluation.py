@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from querytruth.array_types import FloatArray, RowIndices
+from querytruth.array_types import AnyArray, FloatArray, RowIndices
 from querytruth.errors import UserError
 from querytruth.evaluation import evaluation_result, metric_scores, open_set
 from querytruth.evaluation.comparison import EvaluationWarning, find_ignored_families, find_warnings, measure_shortcuts
@@ -222,7 +222,7 @@ def _cut_short(ranked: RankedRun, scores: metric_scores.MetricScores) -> Evaluat
 
 
 def score_slices(
-    per_query: pd.DataFrame, queries: pd.DataFrame | None, metrics: Sequence[str], *, clusters: Any = None
+    per_query: pd.DataFrame, queries: pd.DataFrame | None, metrics: Sequence[str], *, clusters: AnyArray | None = None
 ) -> pd.DataFrame:
     """Return a row per aspect, value and metric (SLICE_COLUMNS); none without queries. low and high: the 95% interval.
 

@@ -223,7 +223,7 @@ def _written(score: float) -> str:
     return str(score) if isinstance(score, int) else getattr(score, "text", "")
 
 
-def _unwrap(path: Path, whole: Any) -> Any:
+def _unwrap(path: Path, whole: object) -> Any:
     """Return the run within the subset and the split of mteb's predictions ({subset: {split: {query: {image: score}}}}
     next to metadata of the model). Raises UserError where there are several."""
     for depth in (3, 2):
@@ -252,7 +252,7 @@ def _find_id(place: str, record: dict[str, Any], names: Sequence[str]) -> str:
     return str(found)
 
 
-def _pairs(path: Path, name: str, value: Any) -> list[tuple[str, Any]]:
+def _pairs(path: Path, name: str, value: object) -> list[tuple[str, Any]]:
     """Return the entries of a JSON object. Raises UserError for any other value and for repeated names."""
     if not isinstance(value, list) or not all(isinstance(pair, tuple) for pair in value):
         raise UserError(_STAGE, path, f"{name} is not an object", "use {query: {image: score}} or {query: [image, …]}")

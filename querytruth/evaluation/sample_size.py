@@ -11,13 +11,12 @@ cluster, as different as the most different one, is added to the pilot.
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import nctdtrit, ndtri
 
-from querytruth.array_types import FloatArray
+from querytruth.array_types import AnyArray, FloatArray
 from querytruth.evaluation.statistics import (
     CONFIDENCE_LEVEL,
     count_effective,
@@ -51,7 +50,7 @@ def plan_for_discordance(discordance: float, difference: float, power: float = 0
 
 
 def plan_for_pilot(
-    differences: pd.Series, difference: float, power: float = 0.8, *, clusters: Any = None
+    differences: pd.Series, difference: float, power: float = 0.8, *, clusters: AnyArray | None = None
 ) -> QuerySampleSize:
     """Return the size from a pilot: the differences of two systems by query."""
     sums, sizes = sum_by_cluster(differences.to_numpy(), clusters)

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaincinv, ndtri, stdtr, stdtrit
 
-from querytruth.array_types import BoolArray, FloatArray
+from querytruth.array_types import AnyArray, BoolArray, FloatArray
 
 _TAIL = 0.025  # of a 95% interval, at each end
 CONFIDENCE_LEVEL = 0.95
@@ -36,7 +36,7 @@ class IntervalEstimate:
     low: Any
     high: Any
 
-    def scale(self, factor: Any) -> IntervalEstimate:
+    def scale(self, factor: object) -> IntervalEstimate:
         """Return the estimate times a known factor that is not negative."""
         return IntervalEstimate(self.value * factor, self.low * factor, self.high * factor)
 
@@ -49,7 +49,7 @@ class IntervalEstimate:
         return IntervalEstimate(1 - self.value, 1 - self.high, 1 - self.low)
 
 
-def estimate_proportion(positives: Any, drawn: Any, size: Any) -> IntervalEstimate:
+def estimate_proportion(positives: object, drawn: object, size: object) -> IntervalEstimate:
     """Return the share of positives among `size` items, of which `drawn` were drawn at random without replacement;
     infinity means that the size has no influence.
 
@@ -155,7 +155,11 @@ def bound_mean(
 
 
 def estimate_interval(
-    values: FloatArray, *, clusters: Any = None, ends: tuple[float, float] = (0.0, 1.0), level: float = CONFIDENCE_LEVEL
+    values: FloatArray,
+    *,
+    clusters: AnyArray | None = None,
+    ends: tuple[float, float] = (0.0, 1.0),
+    level: float = CONFIDENCE_LEVEL,
 ) -> IntervalEstimate:
     """Return the mean of each column of `values` (queries, metrics) in the range `ends`, with its interval."""
     sums, sizes = sum_by_cluster(values, clusters)
@@ -164,7 +168,7 @@ def estimate_interval(
     return IntervalEstimate(sums.sum(axis=0) / sizes.sum(), np.clip(low, *ends), np.clip(high, *ends))
 
 
-def find_p_of_difference(ones: FloatArray, others: FloatArray, *, clusters: Any = None) -> float:
+def find_p_of_difference(ones: FloatArray, others: FloatArray, *, clusters: AnyArray | None = None) -> float:
     """Return the two-sided p-value of equal means of two systems' figures on the same queries (queries,): below .05
     where the 95% interval of their difference excludes 0."""
     sums, sizes = sum_by_cluster(np.asarray(ones, dtype=np.float64) - others, clusters)
@@ -199,7 +203,11 @@ def correct_holm(p_values: FloatArray) -> FloatArray:
 
 
 def detectable_difference(
-    values: FloatArray, *, clusters: Any = None, power: float = 0.8, ends: tuple[float, float] = _OF_DIFFERENCES
+    values: FloatArray,
+    *,
+    clusters: AnyArray | None = None,
+    power: float = 0.8,
+    ends: tuple[float, float] = _OF_DIFFERENCES,
 ) -> float:
     """Return the smallest true difference of two systems' means that a test at the 5% level finds with this power on
     as many queries, from their differences (queries,)."""
@@ -213,7 +221,7 @@ def count_effective(sizes: FloatArray) -> float:
     return float(sizes.sum() ** 2 / np.maximum((sizes**2).sum(), 1e-300))
 
 
-def sum_by_cluster(values: FloatArray, clusters: Any) -> tuple[FloatArray, FloatArray]:
+def sum_by_cluster(values: FloatArray, clusters: AnyArray | None) -> tuple[FloatArray, FloatArray]:
     """Return sums (clusters, metrics) and sizes (clusters,); without clusters each query is its own."""
     columns = np.asarray(values, dtype=np.float64)
     columns = columns[:, None] if columns.ndim == 1 else columns

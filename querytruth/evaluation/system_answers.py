@@ -239,7 +239,7 @@ def _make_handler(search: Callable[[str, int], list[tuple[str, float]]]) -> type
                 self.end_headers()
                 self.wfile.write(data)
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, *_: object) -> None:
             """Log nothing."""
 
     return Handler

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from querytruth.array_types import AnyArray
 from querytruth.evaluation.comparison import EvaluationWarning, compare_systems, find_most_different_queries
 from querytruth.evaluation.evaluation_result import EvaluationResult, SystemComparison
 from querytruth.evaluation.statistics import CONFIDENCE_LEVEL, align_clusters, compare_means, correct_holm
@@ -58,7 +58,7 @@ def compare_leaked(
     overlap: pd.Series | None,
     metrics: Sequence[str],
     *,
-    clusters: Any = None,
+    clusters: AnyArray | None = None,
     ends: tuple[float, float] = (0.0, 1.0),
 ) -> pd.DataFrame:
     """Return a row (LEAKED_COLUMNS) per metric: the mean of the leaked queries less that of the clean ones, with its
@@ -95,7 +95,11 @@ def find_leaked_warnings(rows: pd.DataFrame) -> list[EvaluationWarning]:
 
 
 def compare_leaked_of_systems(
-    systems: Mapping[str, pd.DataFrame], overlap: pd.Series | None, metrics: Sequence[str], *, clusters: Any = None
+    systems: Mapping[str, pd.DataFrame],
+    overlap: pd.Series | None,
+    metrics: Sequence[str],
+    *,
+    clusters: AnyArray | None = None,
 ) -> pd.DataFrame:
     """Return the rows of `compare_leaked` of each `system`, and of the difference of each pair (`one less other`): how
     hard the leaked queries are has no effect on that."""

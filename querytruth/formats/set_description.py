@@ -247,7 +247,7 @@ def _named_configs(readme: Path) -> list[tuple[str, Any]]:
         raise import_error(readme, "has a front matter without configs", "fix it, or remove the file") from None
 
 
-def _files(folder: Path, data: Any, split: str) -> list[Path]:
+def _files(folder: Path, data: object, split: str) -> list[Path]:
     """Return the files of the split, or of the only split."""
     if isinstance(data, list) and data and all(isinstance(entry, dict) for entry in data):
         by_split = {str(entry.get("split")): entry.get("path") for entry in data}

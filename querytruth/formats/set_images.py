@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import pandas as pd
 
@@ -179,7 +178,7 @@ def _read_inside(folder: Path, image_id: str, path: str, sha256: str | None) -> 
     return _identify(image_id, data, item)
 
 
-def _read_outside(image_id: str, path: str, sha256: Any) -> SetImage:
+def _read_outside(image_id: str, path: str, sha256: object) -> SetImage:
     item = f"{image_id} {path}"
     if source_names.is_web_url(path):
         raise UserError(_STAGE, path, "is a web address", "fetch the images first, then build the set from them")

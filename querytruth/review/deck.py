@@ -172,7 +172,7 @@ def search_field(placeholder: str) -> CardData:
     return {"name": "search", "label": "Search", "placeholder": placeholder, "options": None, "class": "search"}
 
 
-def choice_field(name: str, label: str, options: Mapping[str, str], every: str = "", **more: Any) -> CardData:
+def choice_field(name: str, label: str, options: Mapping[str, str], every: str = "", **more: object) -> CardData:
     """Return a field of values with their texts, after one entry for `every` value, which filters nothing."""
     rows = [{"value": value, "text": text} for value, text in ({"": translate(every)} if every else {}).items()]
     rows += [{"value": value, "text": text} for value, text in options.items()]

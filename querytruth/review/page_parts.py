@@ -39,7 +39,7 @@ def render_page(
     jpegs: Iterable[tuple[str, bytes]],
     *,
     script: str = "filter.js",
-    **context: Any,
+    **context: object,
 ) -> str:
     """Render a template as one HTML document. `jpegs`: images by their class in the style sheet; `script`: the file of
     the page's one script, which the content security policy allows by its digest, or ""; `context`: further values of
@@ -59,7 +59,7 @@ def render_page(
     )
 
 
-def render_report(template: str, funnel: Iterable[FunnelStage], **context: Any) -> str:
+def render_report(template: str, funnel: Iterable[FunnelStage], **context: object) -> str:
     """Render a template as one HTML document with the stages of a funnel."""
     return render_template(template, funnel=[_stage_bar(stage) for stage in funnel], **context)
 
@@ -69,7 +69,7 @@ def embed_jpeg(jpeg: bytes) -> Markup:
     return _JPEG + base64.b64encode(jpeg).decode("ascii")
 
 
-def render_template(template: str, **context: Any) -> str:
+def render_template(template: str, **context: object) -> str:
     """Render a template as one HTML document, with the page's own texts in the language of `pages_in`."""
     language = context.setdefault("language", _LANGUAGE.get())
     context["base"] = _BASE.get()
@@ -162,12 +162,12 @@ def count_values(column: pd.Series) -> list[tuple[str, int]]:
     return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
 
 
-def text_or_empty(value: Any) -> str:
+def text_or_empty(value: object) -> str:
     """Return a text of a table, "" where it is missing."""
     return value if isinstance(value, str) else ""
 
 
-def labels_or_empty(value: Any) -> tuple[str, ...]:
+def labels_or_empty(value: object) -> tuple[str, ...]:
     """Return the labels of a query, () where they are missing."""
     value = value.tolist() if hasattr(value, "tolist") else value  # an array
     return tuple(map(str, value)) if isinstance(value, Sequence) else ()

@@ -62,7 +62,7 @@ def draw_timeline(taken_at: pd.Series) -> PlotData | None:
     }
 
 
-def _number(field: str, **axis: Any) -> vega_lite.VegaSpec:
+def _number(field: str, **axis: object) -> vega_lite.VegaSpec:
     return {"field": field, "type": "quantitative", "title": None, "axis": {"domain": False, **axis}}
 
 

@@ -90,7 +90,7 @@ class ReviewState(EffectiveDecisions[DecisionT]):
             elif entry.undoes is None and entry.reviewer == self.reviewer:
                 self.own += [entry] if entry.decision_id not in self.published_ids else []
 
-    def get_own_decision(self, target: Any) -> DecisionT | None:
+    def get_own_decision(self, target: object) -> DecisionT | None:
         """Return the reviewer's last decision on a target, None without one or where the version holds it."""
         own = [decision for decision in self.on_target(target) if decision.reviewer == self.reviewer]
         return own[-1] if own and own[-1].decision_id not in self.published_ids else None

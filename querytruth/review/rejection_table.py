@@ -149,7 +149,7 @@ def to_text_array(column: pd.Series) -> pa.Array:
     return texts.fill_null("")
 
 
-def _replace_invalid(value: Any) -> str | None:
+def _replace_invalid(value: object) -> str | None:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None

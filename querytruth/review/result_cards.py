@@ -85,7 +85,7 @@ def format_facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(page_parts.translate(str(name).replace("_", " ")), _plain(value)) for name, value in stated.items()]
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
     if isinstance(value, list | tuple):
@@ -192,7 +192,7 @@ def render_frame(
     items: Mapping[str, TemplateData],
     thumbnails: Mapping[str, bytes],
     manifest: Manifest | None,
-    **context: Any,
+    **context: object,
 ) -> str:
     """Render a template that extends evaluation_frame.html."""
     images = {name: item["image"] for name, item in items.items() if "image" in item}

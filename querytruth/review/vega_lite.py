@@ -133,7 +133,7 @@ def make_layer(rows: list[VegaSpec], mark: VegaSpec, **encoding: VegaSpec) -> Ve
     return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
 
 
-def replace_unprintable(value: Any) -> Any:
+def replace_unprintable(value: object) -> Any:
     """Replace characters that XML forbids, and U+2028 and U+2029, by U+FFFD, recursively: vl-convert measures labels as
     XML, where such a character ends the process, and Vega's expressions end at these two."""
     if isinstance(value, str):

@@ -140,7 +140,7 @@ def _digest_column(digest: Any, column: pa.ChunkedArray) -> None:
     digest.update(np.ascontiguousarray(ranks))
 
 
-def build_digest(content: str, configuration: Any, inputs: Any, code: str, models: Any) -> str:
+def build_digest(content: str, configuration: object, inputs: object, code: str, models: object) -> str:
     """Return the digest that a rebuild must reproduce: of the content digest and all that the content depends on."""
     whole = {"content": content, "configuration": configuration, "inputs": inputs, "code": code, "models": models}
     return hashlib.sha256(canonical_json(whole)).hexdigest()

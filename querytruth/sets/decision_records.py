@@ -317,7 +317,7 @@ class EffectiveDecisions(Generic[DecisionT]):
         if entry.undoes in self.published_ids or not remove_last(of_target, entry.undoes):
             of_target.append(entry)
 
-    def on_target(self, target: Any) -> list[DecisionT]:
+    def on_target(self, target: object) -> list[DecisionT]:
         """Return the decisions on a target in their order."""
         return [decision for decision in self.by_target.get(target, []) if decision.undoes is None]
 

@@ -54,7 +54,10 @@ class LedgerStage:
 
 
 def rejection_rows(
-    items: Sequence[str], bucket: str | Sequence[str] | AnyArray, reason: str | Sequence[str] | AnyArray, **columns: Any
+    items: Sequence[str],
+    bucket: str | Sequence[str] | AnyArray,
+    reason: str | Sequence[str] | AnyArray,
+    **columns: object,
 ) -> pd.DataFrame:
     """Return the ledger's rows of items that a stage did not accept. `bucket`, `reason` and the further `columns`
     (fields of `Rejection`) are one value for all items or one per item."""

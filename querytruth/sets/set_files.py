@@ -233,7 +233,7 @@ def locate_images(stored: StoredSet) -> list[ImageLocation]:
     return [_place(root, image_id, path, sha256, checksums) for image_id, path, sha256 in rows]
 
 
-def _place(root: Path, image_id: str, path: Any, sha256: Any, checksums: dict[str, str]) -> ImageLocation:
+def _place(root: Path, image_id: str, path: object, sha256: object, checksums: dict[str, str]) -> ImageLocation:
     if not isinstance(path, str) or not path:
         return ImageLocation(image_id, None, None, "no_image")
     if is_web_url(path):

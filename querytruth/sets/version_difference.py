@@ -132,7 +132,7 @@ def _codes(column: pd.Series, categories: list[str]) -> RowIndices:
     return codes
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     return None if isinstance(value, float) and value != value else value
@@ -220,7 +220,7 @@ def _labels(item: dict[str, Any]) -> list[str]:
     return [] if item.get("labels") is None else list(item["labels"])
 
 
-def _place(topic: Any, file_name: Any) -> Iterator[str]:
+def _place(topic: object, file_name: object) -> Iterator[str]:
     """Yield the topic of a query, or the folder of an image; nothing where it has neither."""
     if isinstance(topic, str) and topic:
         yield topic

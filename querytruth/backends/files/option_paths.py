@@ -95,7 +95,7 @@ def _type_parts(field: FieldInfo) -> Iterator[Any]:
         waiting += get_args(part)
 
 
-def _apply_rule(rule: PathRule, value: Any, folder: BaseFolder) -> Any:
+def _apply_rule(rule: PathRule, value: object, folder: BaseFolder) -> Any:
     if isinstance(value, list):
         return [_apply_rule(rule, entry, folder) for entry in value]
     if isinstance(value, dict):

@@ -64,7 +64,7 @@ def read_stated_table(
         return read_parquet(file, columns)
 
 
-def encode_readable(table: pa.Table, **options: Any) -> pa.Buffer:
+def encode_readable(table: pa.Table, **options: object) -> pa.Buffer:
     """Return the table as a file by the options of Arrow; without compression where it repeats so much that
     `read_parquet` would take the file for one that is made to fill the memory. Raises OSError for a table that no file
     may hold."""

@@ -93,7 +93,7 @@ def _read(part: SheetPart) -> Iterator[list[Any]]:
             yield rows[start : start + _PART_ROWS]
 
 
-def _to_plain(cell: Any) -> str | list[str]:
+def _to_plain(cell: object) -> str | list[str]:
     """Return the text of a cell; that of a date, a truth value or a fraction in a list."""
     if isinstance(cell, str):
         return cell

@@ -75,7 +75,7 @@ def refuse_repeated_keys(text: str | bytes) -> None:
     json.loads(text, object_pairs_hook=_unique_keys_alone)
 
 
-def canonical_json(value: Any) -> bytes:
+def canonical_json(value: object) -> bytes:
     """Return JSON as UTF-8 with sorted keys, two-space indents and a final line end. Raises ValueError for NaN."""
     return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True) + "\n").encode()
 
@@ -106,7 +106,7 @@ def _number(text: str) -> float:
     return value
 
 
-def _check_depth(value: Any, left: int) -> None:
+def _check_depth(value: object, left: int) -> None:
     if not left:
         raise ValueError(f"it is nested more than {_MAX_DEPTH} levels deep")
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

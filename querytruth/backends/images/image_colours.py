@@ -79,7 +79,7 @@ def flatten_to_8_bits(image: Image.Image) -> Image.Image:
     return image.convert("L" if mode == "1" else "RGB")
 
 
-def convert_to_srgb(image: Image.Image, profile: Any) -> Image.Image:
+def convert_to_srgb(image: Image.Image, profile: object) -> Image.Image:
     """Convert an image (L, RGB or CMYK) to RGB by its ICC profile. A broken or unfitting profile is ignored."""
     if isinstance(profile, bytes) and len(profile) <= _MAX_PROFILE:
         transform = _transform(profile, image.mode)

@@ -347,7 +347,7 @@ def _zip_of_any_encoding() -> Any:
     class NamedZipFileSystem(ZipFileSystem):  # type: ignore[misc]
         """A zip file whose unmarked names may be UTF-8, or GBK as written by a Chinese Windows."""
 
-        def __init__(self, *given: Any, **options: Any) -> None:
+        def __init__(self, *given: object, **options: object) -> None:
             super().__init__(*given, **options)
             archive: ZipFile = self.zip  # type: ignore[has-type]
             names = "\n".join(one.filename for one in archive.infolist() if not one.flag_bits & _MARKED_UTF8)

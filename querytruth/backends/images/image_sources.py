@@ -227,7 +227,7 @@ def _remote_state(url: str) -> FileState | RefusedItem:
     return FileState(facts["size"] or 0, times[0] if times else None, head)
 
 
-def _nanoseconds(moment: Any) -> int | None:
+def _nanoseconds(moment: object) -> int | None:
     if isinstance(moment, datetime):
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     return round(moment * 1e9) if isinstance(moment, int | float) else None

@@ -208,7 +208,7 @@ def _row(item: str, image: ScannedImage, state: FileState | None) -> dict[str, A
     return row | {"item": item, "reason": image.reason or None} | (state._asdict() if state else {})
 
 
-def read_scan_parts(jobs: Sequence[ScanPartJob], columns: Sequence[str], rows: Any = None) -> pa.Table:
+def read_scan_parts(jobs: Sequence[ScanPartJob], columns: Sequence[str], rows: object = None) -> pa.Table:
     """Return the chosen columns of all items, sorted by item, or of some rows (k,) of these; `image_id` is accepted as
     a column. Uses the memory of the result plus the largest column. Raises UserError if a part is missing, damaged or
     from another build."""
@@ -235,7 +235,7 @@ def read_scan_parts(jobs: Sequence[ScanPartJob], columns: Sequence[str], rows: A
     return pa.table(ordered, schema)
 
 
-def hash_column(jobs: Sequence[ScanPartJob], column: str, rows: Any) -> Hashes:
+def hash_column(jobs: Sequence[ScanPartJob], column: str, rows: object) -> Hashes:
     """Return a 64-bit hash of the text that a column has in each of some rows (k,) of the items in order. Raises
     UserError as read_scan_parts does."""
     texts = (_read_part(job, [column])[column].to_numpy(zero_copy_only=False) for job in jobs)

@@ -134,7 +134,7 @@ def _forbid_syscalls(libc: ctypes.CDLL, has_network: bool) -> None:
     libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.c_char_p(described), 0, 0)
 
 
-def needs_network(item: Any) -> bool:
+def needs_network(item: object) -> bool:
     """Is the item, or its `location`, a URL?"""
     location = worker_messages.item_location(item) or ""
     return "://" in location and not location.startswith("/")
@@ -158,7 +158,7 @@ class ItemBatch(NamedTuple):
     has_file: list[bool]
 
 
-def frame_message(message: Any) -> bytes:
+def frame_message(message: object) -> bytes:
     """Return the length of the message's pickle, then the pickle. It is used for the parent's messages only, which a
     worker trusts."""
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)

@@ -29,7 +29,7 @@ class InvalidAnswer(Exception):
     """Raised for bytes that are not a valid answer, with the reason."""
 
 
-def frame_answer(kind: int, value: Any = None) -> bytes:
+def frame_answer(kind: int, value: object = None) -> bytes:
     """Return the length of the answer, then the answer. Raises TypeError for a value of another type."""
     data = msgspec.msgpack.encode((kind, _to_plain(value)))
     return len(data).to_bytes(LENGTH, "little") + data
@@ -47,7 +47,7 @@ def read_answer(data: bytes) -> tuple[int, Any]:
     return kind, value
 
 
-def _to_plain(value: Any) -> Any:
+def _to_plain(value: object) -> Any:
     if value is None or isinstance(value, bool | float | bytes):
         return value
     if isinstance(value, str):
@@ -81,7 +81,7 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def _from_plain(plain: Any) -> Any:
+def _from_plain(plain: object) -> Any:
     if isinstance(plain, list):
         return [_from_plain(one) for one in plain]
     if not isinstance(plain, dict):
@@ -131,7 +131,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def item_location(item: Any) -> str | None:
+def item_location(item: object) -> str | None:
     """Return the path or URL that an item is, or has as its `location`; None for another item."""
     location = getattr(item, "location", item)
     return str(location) if isinstance(location, str | Path) else None
@@ -165,7 +165,7 @@ def receive_files(count: int, channel: socket.socket) -> list[int]:
     return socket.recv_fds(channel, 1, count)[1] if count else []
 
 
-def offer_file(item: Any, handle: int) -> None:
+def offer_file(item: object, handle: int) -> None:
     """Make the descriptor that of the item's file, until `drop_file`."""
     _open[item_location(item) or ""] = handle
 

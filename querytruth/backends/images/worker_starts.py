@@ -81,7 +81,7 @@ class WorkerProcess:
         self._unsent, self._received = bytearray(), bytearray()
         self.served = 0
 
-    def send(self, message: Any) -> None:
+    def send(self, message: object) -> None:
         """Send as much as the pipe takes; `receive` sends the rest."""
         self._unsent += frame_message(message)
         self._write()

@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
-from typing import Any
 
 import yaml
 
@@ -115,7 +114,7 @@ def unwrap_object(text: str) -> str:
     return named or (value if isinstance(value, str) else text)
 
 
-def _list_named(value: Any) -> Iterator[str]:
+def _list_named(value: object) -> Iterator[str]:
     for key, one in value.items() if isinstance(value, dict) else ():
         if isinstance(one, str) and str(key).casefold() in _ANSWER_NAMES:
             yield one

@@ -172,7 +172,7 @@ def read_model(url: str, data: bytes) -> dict[str, Any]:
     return msgspec.structs.asdict(decode(url, data, _Model))
 
 
-def write_index(kind: str, value: Any) -> tuple[str, bytes]:
+def write_index(kind: str, value: object) -> tuple[str, bytes]:
     """Return name and bytes of a pack (a list of answers) or of a refresh."""
     data = gzip.compress(msgspec.json.encode(value), 6, mtime=0)
     return f"index/{kind}-{digest(data)}", data

@@ -23,7 +23,7 @@ _as_of: ContextVar[str | None] = ContextVar("replies_as_of", default=None)
 _STAGE = "read transcript"
 
 
-def canonical_json_text(value: Any) -> str:
+def canonical_json_text(value: object) -> str:
     """Return JSON in a single possible form; ASCII, so that lone surrogates can be encoded."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 

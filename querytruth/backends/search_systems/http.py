@@ -133,7 +133,7 @@ def _check_query(options: HttpSearchOptions) -> bool:
     return sends_image
 
 
-def _fill_image(value: Any, image: str) -> Any:
+def _fill_image(value: object, image: str) -> Any:
     """Return a JSON value with base64 in place of `{image}`."""
     if isinstance(value, dict):
         return {name: _fill_image(inner, image) for name, inner in value.items()}
@@ -142,7 +142,7 @@ def _fill_image(value: Any, image: str) -> Any:
     return value.replace("{image}", image) if isinstance(value, str) else value
 
 
-def fill_template(value: Any, text: str, k: int) -> Any:
+def fill_template(value: object, text: str, k: int) -> Any:
     """Return a JSON value with `{query}` and `{k}` filled in; a text that is `{k}` alone becomes a number."""
     if isinstance(value, dict):
         return {name: fill_template(inner, text, k) for name, inner in value.items()}
@@ -170,7 +170,7 @@ def read_hits(answer: Any, results: Any, id_: Any, score: Any) -> list[SearchHit
     return [SearchHit(_read_id(name), None if score is None else _read_score(number)) for name, number in pairs]
 
 
-def find_lists(answer: Any, path: str = "", depth: int = 0) -> list[tuple[str, str]]:
+def find_lists(answer: object, path: str = "", depth: int = 0) -> list[tuple[str, str]]:
     """Return the paths of lists of objects in a JSON answer as JMESPath, at most five, with the keys of the first
     object of each: what `results` and `id` could name."""
     found: list[tuple[str, str]] = []
@@ -183,7 +183,7 @@ def find_lists(answer: Any, path: str = "", depth: int = 0) -> list[tuple[str, s
     return found[:5]
 
 
-def find_values(entry: Any, kinds: tuple[type, ...], path: str = "", depth: int = 0) -> list[tuple[str, Any]]:
+def find_values(entry: object, kinds: tuple[type, ...], path: str = "", depth: int = 0) -> list[tuple[str, Any]]:
     """Return the paths of values of some types in an entry as JMESPath, at most eight, with the values."""
     if isinstance(entry, kinds) and not isinstance(entry, bool):
         return [(path or "@", entry)]
@@ -195,11 +195,11 @@ def find_values(entry: Any, kinds: tuple[type, ...], path: str = "", depth: int 
     return found[:8]
 
 
-def _read_id(value: Any) -> str:
+def _read_id(value: object) -> str:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
-def _read_score(value: Any) -> float:
+def _read_score(value: object) -> float:
     """Return the number, also from a text ("0.42"); NaN for anything else, which the run counts."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan

@@ -72,7 +72,7 @@ class MilvusIndex:
         found = self._call("get_collection_stats", collection_name=self.options.collection)
         return int(found["row_count"])
 
-    def _call(self, name: str, **arguments: Any) -> Any:
+    def _call(self, name: str, **arguments: object) -> Any:
         try:
             return getattr(self._open_client(), name)(**arguments)
         except Exception as error:  # the client raises those of gRPC and of its own

@@ -78,7 +78,7 @@ class QdrantIndex:
         """Return the number of points."""
         return int(self._call("count", collection_name=self.options.collection).count)
 
-    def _call(self, name: str, **arguments: Any) -> Any:
+    def _call(self, name: str, **arguments: object) -> Any:
         try:
             with self._lock:  # the local mode is for one thread
                 client = self._open_client()

@@ -81,7 +81,7 @@ class JsonService:
         except (ValueError, RecursionError):
             raise SearchFailure("not_json", self._excerpt(answer.body), 0.0) from None
 
-    def _redact(self, value: Any) -> Any:
+    def _redact(self, value: object) -> Any:
         """Return a JSON value without the keys that were sent: a service may give them back as ids."""
         if isinstance(value, dict):
             return {self._redaction(key): self._redact(inner) for key, inner in value.items()}

@@ -214,5 +214,5 @@ def _as_json(fields: dict[str, Any]) -> bytes:
     return json.dumps(fields).encode()
 
 
-def _writable(value: Any) -> Any:
+def _writable(value: object) -> Any:
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

@@ -208,7 +208,7 @@ class _Adapter(HTTPAdapter):
         super().init_poolmanager(*args, **options)
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
-    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+    def proxy_manager_for(self, proxy: str, **options: object) -> Any:
         manager = super().proxy_manager_for(proxy, **options)
         manager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
         return manager

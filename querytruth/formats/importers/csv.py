@@ -59,7 +59,7 @@ def _parse_cell(kind: pa.DataType, cell: str) -> Any:
     return float(cell) if pa.types.is_floating(kind) else "" if cell == EMPTY_TEXT_CELL else unescape_formula(cell)
 
 
-def _store_image(source: Path, path: Any, image_store: set_images.ImageStore) -> str | None:
+def _store_image(source: Path, path: object, image_store: set_images.ImageStore) -> str | None:
     """Store an image and returns its place. Raises UserError for a path outside the export's folder."""
     if not isinstance(path, str):
         return None

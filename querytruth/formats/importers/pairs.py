@@ -8,7 +8,6 @@ unjudged pair.
 
 import math
 from pathlib import Path
-from typing import Any
 
 from querytruth.backends.files.column_profile import check_bad_rows
 from querytruth.backends.files.spreadsheet_rows import NumberCell
@@ -89,7 +88,7 @@ def _find_column(path: Path, names: list[str], usual: list[str], what: str) -> s
     return found
 
 
-def _read_grade(place: str, cell: Any) -> int | None:
+def _read_grade(place: str, cell: object) -> int | None:
     """Return the grade, or None for an empty cell (unjudged). Raises UserError for an invalid grade."""
     text = str("" if cell is None else cell).strip().casefold()
     try:

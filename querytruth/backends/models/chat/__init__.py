@@ -132,7 +132,7 @@ def always_continue(_some: Sequence[tuple[int, ChatAnswer]]) -> bool:
     return True
 
 
-def load_chat_model(model: str, /, **options: Any) -> ChatModel:
+def load_chat_model(model: str, /, **options: object) -> ChatModel:
     """Return a chat model; large weights are only read with the first question. Raises UserError for an unknown name
     or option."""
     loaded: ChatModel = CHAT_MODELS.load_plugin(model, options)

@@ -76,7 +76,7 @@ def _coco(path: Path, encoding: str) -> Iterator[CaptionRow]:
         yield CaptionRecord((names[image],), record["caption"]), {}
 
 
-def _of_record(place: str, record: Any) -> Iterable[CaptionRow]:
+def _of_record(place: str, record: object) -> Iterable[CaptionRow]:
     """Return the captions of a record: several where its caption is a list, none where its image's name is null."""
     if not isinstance(record, dict):
         raise UserError(_STAGE, place, "is not a JSON object", "fix that line")

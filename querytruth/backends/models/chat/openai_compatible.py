@@ -187,7 +187,7 @@ class OpenAICompatibleModel:
             fields |= {"logprobs": True, "top_logprobs": 20}
         return json.dumps(fields).encode()
 
-    def read_score(self, envelope: Any) -> float | None:
+    def read_score(self, envelope: object) -> float | None:
         """Return the number in an answer to a question that is scored."""
         return chat_completion.read_yes_share(envelope)
 

@@ -93,6 +93,6 @@ class RerankModel(OpenAICompatibleModel):
         images = [part for part in content if part["type"] == "image_url"]
         return {"image": images[0]["image_url"]["url"]} if self.options.form == "jina" else {"content": images}
 
-    def read_score(self, envelope: Any) -> float | None:
+    def read_score(self, envelope: object) -> float | None:
         """Return the score of the pair."""
         return chat_completion.read_rank_score(envelope)

@@ -96,7 +96,7 @@ class PagedSearch:
         return SearchResult(first.reported, tuple(candidates[:limit]))
 
 
-def load_image_search(search: str, /, **options: Any) -> ImageSearch:
+def load_image_search(search: str, /, **options: object) -> ImageSearch:
     """Return the image search of that name. Raises UserError for an unknown name or option."""
     loaded: ImageSearch = IMAGE_SEARCHES.load_plugin(search, options)
     return loaded

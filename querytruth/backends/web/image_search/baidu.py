@@ -92,7 +92,7 @@ def _candidate(item: dict[str, Any]) -> ImageCandidate:
     )
 
 
-def _dicts(entries: Any) -> list[dict[str, Any]]:
+def _dicts(entries: object) -> list[dict[str, Any]]:
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 

@@ -98,7 +98,7 @@ def merge_answers(answers: Sequence[dict[str, Any]]) -> image_search.SearchResul
     return image_search.SearchResult(reported, tuple(_candidate(page) for page in ordered if _info(page)))
 
 
-def _pages(pages: Any) -> list[dict[str, Any]]:
+def _pages(pages: object) -> list[dict[str, Any]]:
     """Return the pages, given as an object by id (format version 1) or as a list."""
     listed = list(pages.values()) if isinstance(pages, dict) else pages if isinstance(pages, list) else []
     return [page for page in listed if isinstance(page, dict)]

@@ -143,13 +143,11 @@ def render_generated_page(
     is shown by its name."""
     images = _images(tables, manifest, thumbnails, selection)
     notes: Mapping[str, Any] = manifest["notes"].get("collection") or {}
-    queries = [_query(query, images) for query in selection.queries]
     return page_parts.render_page(
         "generated_page.html",
         manifest,
         tables.images,
         set_parts.list_thumbnails(images, thumbnails),
-        about=_describe_origin(notes),
         chosen_by_people=bool(notes.get("choices_of_people")),
         languages=set_parts.list_languages(tables.queries),
         judges=set_parts.count_judges(manifest, _JUDGES),
@@ -157,8 +155,11 @@ def render_generated_page(
         images=images,
         any_missing=any(not image["has_thumbnail"] for image in images.values()),
         topics=_topics(tables, notes),
-        queries=(queries[:_OPEN], queries[_OPEN:]),
-        rejections=_rejection_groups(selection.rejection_reasons),
+        queries=selection.queries,
+        open=_OPEN,
+        rejections=selection.rejection_reasons,
+        stage_titles=_STAGES,
+        reason_texts=_REASON_TEXTS,
         shared_images=selection.shared_images,
         duplicate_images=selection.duplicate_images,
         totals={"shared": selection.shared_total, "duplicates": selection.duplicate_total},
@@ -168,15 +169,6 @@ def render_generated_page(
         stages=sorted((manifest["notes"].get("stages") or {}).items(), reverse=True),  # topics, then objects
         findings=findings,
     )
-
-
-def _describe_origin(notes: Mapping[str, Any]) -> str:
-    chosen = "Queries that a chat model proposed and people selected."
-    first = chosen if notes.get("choices_of_people") else "Queries that a chat model proposed."
-    web = "Their relevant images are the first suitable ones that an image search found on the web."
-    here = "Their relevant images are the first suitable ones that a local image search found."
-    place = web if (notes.get("fetched") or {}).get("hosts") else here
-    return f"{page_parts.translate(first)} {page_parts.translate(place)}"
 
 
 def _images(
@@ -201,31 +193,6 @@ def _topics(tables: Tables, notes: Mapping[str, Any]) -> list[_TemplateData]:
     return [
         {"topic": topic, "in_set": now[topic], "selected": max(chosen.get(topic, 0), now[topic])}
         for topic in sorted(now.keys() | chosen.keys(), key=lambda topic: (-now[topic], topic))
-    ]
-
-
-def _query(query: GeneratedQuery, images: set_parts.ImageTiles) -> _TemplateData:
-    return {
-        "query": query,
-        "images": [(image, images[image.image_id], _describe(image, images)) for image in query.images],
-        "shared_count": sum(image.is_shared for image in query.images),
-    }
-
-
-def _describe(image: RelevantImage, images: set_parts.ImageTiles) -> str:
-    """Return an image and its judgment in one line, for screen readers and tooltips."""
-    also = page_parts.translate(", also relevant to another query") if image.is_shared else ""
-    return f"{images[image.image_id]['name']}, {page_parts.translate(image.evidence or image.judged_by)}{also}"
-
-
-def _rejection_groups(rejections: list[RejectionReason]) -> list[_TemplateData]:
-    """Return the reasons by stage, in the order of the build."""
-    stages: dict[str, list[_TemplateData]] = {}
-    for one in rejections:
-        title, description = one.reason.replace("_", " "), _REASON_TEXTS.get(one.reason, "")
-        stages.setdefault(one.stage, []).append({"record": one, "title": title, "description": description})
-    return [
-        {"title": _STAGES.get(stage, stage.replace("_", " ")), "reasons": reasons} for stage, reasons in stages.items()
     ]
 
 

@@ -150,7 +150,6 @@ def render_recall_page(
         image["small"] = set_parts.get_covering_size(image, _SMALL, manifest)
     notes = manifest["notes"]
     styles = [style for style, _ in page_parts.count_values(tables.queries["style"])]
-    cards = [_card(one, selection.max_other_relevant) for one in selection.images]
     return page_parts.render_page(
         "recall_page.html",
         manifest,
@@ -166,9 +165,14 @@ def render_recall_page(
         grades=set_parts.describe_grades(manifest),
         images=images,
         any_missing=any(not image["has_thumbnail"] for image in images.values()),
-        cards=(cards[:_OPEN_IMAGES], cards[_OPEN_IMAGES:]),
+        cards=selection.images,
+        open={"cards": _OPEN_IMAGES, "cases": _OPEN_CASES, "rows": _OPEN_ROWS},
+        most_others=selection.max_other_relevant,
         ambiguity=_ambiguity(notes["ambiguity"], selection, tables) if "ambiguity" in notes else None,
-        captions=_captions(notes["captions"], selection) if "captions" in notes else None,
+        captions=notes.get("captions"),
+        caption_languages=_list_caption_languages(notes.get("captions")),
+        rejected_replies=selection.rejected_replies,
+        reason_texts=_REASONS,
         findings=findings,
         further=selection.further,
         further_total=selection.further_total,
@@ -183,26 +187,8 @@ def _more_right(manifest: Manifest, tables: Tables) -> int:
     return right - int(answered)
 
 
-def _card(one: ImageQueries, most: int) -> _TemplateData:
-    """Return an image with its queries; other images that are relevant for all of them are shown once."""
-    same = len({query.other_relevant for query in one.queries}) == 1 and len(one.queries) > 1
-    return {
-        "image_id": one.image_id,
-        "lines": [
-            {"query": query, "other_relevant": {} if same else _other_relevant(query, most)} for query in one.queries
-        ],
-        "other_relevant": _other_relevant(one.queries[0], most) if same else {},
-    }
-
-
-def _other_relevant(query: CaptionQuery, most: int) -> _TemplateData:
-    others = query.other_relevant
-    return {"shown": others[:most], "further": len(others[most:])} if others else {}
-
-
 def _ambiguity(ambiguity: Ambiguity, selection: RecallSelection, tables: Tables) -> _TemplateData:
     before, after = ambiguity["before"], ambiguity["after"]
-    cases = [_case(example, tables) for example in selection.ambiguous]
     return {
         "parts": [
             {**part, "name": name, "share_text": set_card.format_share(part)}
@@ -214,7 +200,7 @@ def _ambiguity(ambiguity: Ambiguity, selection: RecallSelection, tables: Tables)
         "reliability": [one for one in ambiguity.get("measured", ()) if one["is_calibrated"]],
         "rounds": ambiguity["rounds"],
         "waiting": len(open_candidate_judgments(tables)),
-        "cases": (cases[:_OPEN_CASES], cases[_OPEN_CASES:]),
+        "cases": [_case(example, tables) for example in selection.ambiguous],
     }
 
 
@@ -235,26 +221,7 @@ def _case(example: AmbiguityExample, tables: Tables) -> _TemplateData:
     }
 
 
-def _captions(captions: Captions, selection: RecallSelection) -> _TemplateData:
-    return {
-        "written_by_people": 0,
-        **captions,
-        "languages": list(_by_language(captions)),
-        "rejected_replies": [
-            {"record": one, "title": one.reason.replace("_", " "), "description": _REASONS.get(one.reason, "")}
-            for one in selection.rejected_replies
-        ],
-    }
-
-
-def _by_language(captions: Captions) -> Iterator[_TemplateData]:
-    stripped, openings = captions["stripped"], captions["openings"]
-    for code in sorted(stripped.keys() | openings.keys(), key=set_parts.language_order):
-        rows = openings.get(code, [])
-        yield {
-            "code": code,
-            "name": set_parts.get_language_name(code),
-            "most": max((row["count"] for row in rows), default=1),
-            "openings": (rows[:_OPEN_ROWS], rows[_OPEN_ROWS:]),
-            "stripped": stripped.get(code, []),
-        }
+def _list_caption_languages(captions: Captions | None) -> list[tuple[str, str]]:
+    """Return code and name of the languages that captions have, in the order of the page."""
+    codes = captions["stripped"].keys() | captions["openings"].keys() if captions else ()
+    return [(code, set_parts.get_language_name(code)) for code in sorted(codes, key=set_parts.language_order)]

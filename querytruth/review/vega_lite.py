@@ -6,10 +6,12 @@ Colours are the variables of the page, so that one SVG serves light and dark.
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import vl_convert
+import yaml
 from markupsafe import Markup
 
 VegaSpec = dict[str, Any]
@@ -17,29 +19,7 @@ ACCENT, PALE, WARM, INK, SOFT, LINE = (
     f"var(--{name})" for name in ("accent", "accent-2", "warm", "ink", "soft", "line")
 )
 _UNPRINTABLE = re.compile("[^\t\n\r\\x20-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_CONFIG: VegaSpec = {
-    "font": "inherit",
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": SOFT,
-        "titleColor": SOFT,
-        "titleFontWeight": "normal",
-        "labelFontSize": 11,
-        "titleFontSize": 12,
-        "gridColor": LINE,
-        "domainColor": LINE,
-        "tickColor": LINE,
-        "labelLimit": 0,
-    },
-    "legend": {
-        "labelColor": INK,
-        "title": None,
-        "orient": "bottom",
-        "labelFontSize": 12,
-        "symbolStrokeWidth": 3,
-        "labelLimit": 0,
-    },
-}
+_CONFIG: VegaSpec = yaml.safe_load(Path(__file__).with_name("vega_config.yaml").read_text("utf-8"))
 
 
 def draw_svg(spec: VegaSpec, description: str) -> Markup:

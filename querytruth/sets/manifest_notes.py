@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
+
+from querytruth.backends.files.text_formats import load_yaml
 
 Count = Annotated[int, Meta(ge=0, le=1 << 53)]
 Number = int | float
@@ -294,12 +297,15 @@ class Certificate(TypedDict):
     content_digest: NotRequired[str]
 
 
+_CERTIFICATE_TEXTS: dict[str, dict[str, str]] = load_yaml(
+    Path(__file__).with_name("certificate_texts.yaml").read_text("utf-8")
+)
 _LEAST_SHOWN = 0.001  # of a truth: nobody's answers show that less of it is wrong
 
 
 def describe_certificate(certificate: Mapping[str, Any], language: str = "en") -> str:
-    """Return what holds of a truth, and what more judgments would give, in a language of CERTIFICATE_TEXTS."""
-    texts = CERTIFICATE_TEXTS[language]
+    """Return what holds of a truth, and what more judgments would give, in en or zh."""
+    texts = _CERTIFICATE_TEXTS[language]
     parts = ["sure" if certificate["judged_again"] else "if_right", "recall", "wrong"]
     if certificate["outside_per_query_at_most"] is not None:
         parts.append("outside")
@@ -311,37 +317,6 @@ def describe_certificate(certificate: Mapping[str, Any], language: str = "en") -
         parts.append("more")
     shown = {**certificate, "wrong_at_most": max(certificate["wrong_at_most"], _LEAST_SHOWN)}
     return "".join(texts[part] for part in parts).format(**shown)
-
-
-CERTIFICATE_TEXTS = {
-    "en": {
-        "sure": "{confidence:.0%} confidence: ",
-        "if_right": "{confidence:.0%} confidence, if the answers are correct: ",
-        "recall": "at least {recall_at_least:.1%} of the relevant pairs of the pool are in the set",
-        "wrong": "; at most {wrong_at_most:.1%} of its relevant pairs are wrong",
-        "outside": "; outside the pool at most {outside_per_query_at_most:.3g} relevant pairs per query, so at least "
-        "{recall_of_all_at_least:.1%} of all relevant pairs are in the set",
-        "judged": " ({asked:,} judged)",
-        "again": " ({asked:,} judged, {judged_again:,} of them again)",
-        "reached": ". By the answers of people, the goal of {goal:.0%} is reached",
-        "reached_if_right": ". The goal of {goal:.0%} is reached; {to_judge_again:,} pairs are judged again to "
-        "measure how often people err",
-        "more": ". With {more:,} more: about {then:.0%}; the goal of {goal:.0%} needs about {to_goal:,} more",
-    },
-    "zh": {
-        "sure": "{confidence:.0%} 的把握：",
-        "if_right": "{confidence:.0%} 的把握（若判断都正确）：",
-        "recall": "池中的相关图文对至少 {recall_at_least:.1%} 在真值中",
-        "wrong": "；真值中至多 {wrong_at_most:.1%} 是错的",
-        "outside": "；每个查询在池外的相关图文对至多 {outside_per_query_at_most:.3g} 个，因此全部相关图文对至少 "
-        "{recall_of_all_at_least:.1%} 在真值中",
-        "judged": "（已判断 {asked:,} 对）",
-        "again": "（已判断 {asked:,} 对，其中 {judged_again:,} 对复核过）",
-        "reached": "。按人找到的结果，已达到目标 {goal:.0%}",
-        "reached_if_right": "。已达到目标 {goal:.0%}；还要复核 {to_judge_again:,} 对，以了解人出错的频率",
-        "more": "。再判断 {more:,} 对约为 {then:.0%}；距目标 {goal:.0%} 约 {to_goal:,} 对",
-    },
-}
 
 
 class Notes(TypedDict):

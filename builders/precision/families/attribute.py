@@ -9,89 +9,13 @@ import numpy as np
 from builders.precision.annotated_gallery import Ints
 from builders.precision.attributes import BoxAttributes
 from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules, Phrases, QueryFamily, mark
-from builders.precision.families.count import MEASURE_WORD
+from builders.precision.families.count import LABEL_WORDS, MEASURE_WORD
 from builders.precision.tag_tree import LabelConcept, choose_article, has_chinese
 
-_COLOURS = {
-    "red": "红色",
-    "orange": "橙色",
-    "yellow": "黄色",
-    "green": "绿色",
-    "blue": "蓝色",
-    "purple": "紫色",
-    "pink": "粉色",
-    "white": "白色",
-    "black": "黑色",
-    "brown": "棕色",
-    "grey": "灰色",
-    "gray": "灰色",
-    "beige": "米色",
-    "golden": "金色",
-    "silver": "银色",
-    "dark blue": "深蓝色",
-    "light blue": "浅蓝色",
-    "dark green": "深绿色",
-    "light green": "浅绿色",
-    "dark brown": "深棕色",
-    "light brown": "浅棕色",
-}
+_COLOURS = LABEL_WORDS["colours"]
 # Attributes without one have no Chinese question.
-_CHINESE = {
-    **{name: f"{colour}的" for name, colour in _COLOURS.items()},
-    "wooden": "木制的",
-    "metal": "金属的",
-    "plastic": "塑料的",
-    "glass": "玻璃的",
-    "leather": "皮制的",
-    "brick": "砖砌的",
-    "striped": "带条纹的",
-    "spotted": "带斑点的",
-    "checkered": "格子的",
-    "round": "圆形的",
-    "square": "方形的",
-    "rectangular": "长方形的",
-    "open": "打开的",
-    "closed": "关着的",
-    "empty": "空的",
-    "wet": "湿的",
-    "dirty": "脏的",
-    "broken": "破损的",
-    "folded": "折叠的",
-    "parked": "停着的",
-    "flying": "飞着的",
-}
-# Asked in Chinese of people alone: broccoli in blue wears no blue clothes.
-_OF_PEOPLE = {
-    **{f"in {name}": f"穿{colour}衣服的" for name, colour in _COLOURS.items()},
-    "smiling": "微笑的",
-}
-_PEOPLE = {"人", "行人", "男人", "女人", "男孩", "女孩", "孩子", "小孩", "儿童", "婴儿", "老人", "运动员"}
-# Asked in Chinese of people and of animals with a known measure word: a vase that is sitting just stands there.
-_OF_LIVING = {
-    "sitting": "坐着的",
-    "standing": "站着的",
-    "lying": "躺着的",
-    "walking": "行走的",
-    "running": "奔跑的",
-    "jumping": "跳跃的",
-    "sleeping": "睡着的",
-}
-_PREPOSITIONS = (
-    "in",
-    "on",
-    "at",
-    "of",
-    "with",
-    "without",
-    "near",
-    "under",
-    "behind",
-    "by",
-    "from",
-    "to",
-    "for",
-    "facing",
-)
+_CHINESE = {name: f"{colour}的" for name, colour in _COLOURS.items()} | LABEL_WORDS["states"]
+_OF_PEOPLE = {f"in {name}": f"穿{colour}衣服的" for name, colour in _COLOURS.items()} | LABEL_WORDS["of_people"]
 
 
 def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuestion]:
@@ -166,10 +90,10 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
 
 def _translate(name: str, label: str) -> str:
     """Return the Chinese attribute; empty if it is unknown, or has no meaning for this label."""
-    is_person = label in _PEOPLE
+    is_person = label in LABEL_WORDS["people"]
     known = _CHINESE | (_OF_PEOPLE if is_person else {})
     is_living = is_person or MEASURE_WORD.get(label) in ("只", "头", "匹")
-    return (known | (_OF_LIVING if is_living else {})).get(name, "")
+    return (known | (LABEL_WORDS["of_living"] if is_living else {})).get(name, "")
 
 
 def _short_texts(name: str, concept: LabelConcept) -> set[str]:
@@ -180,7 +104,7 @@ def _short_texts(name: str, concept: LabelConcept) -> set[str]:
 def _follows_noun(name: str) -> bool:
     """Return whether it is a person in red or a dog looking down, and not a red dog."""
     first, *others = name.split(" ")
-    return first in _PREPOSITIONS or (bool(others) and first.endswith("ing"))
+    return first in LABEL_WORDS["prepositions"] or (bool(others) and first.endswith("ing"))
 
 
 FAMILY = QueryFamily(find_questions, phrase)

@@ -3,33 +3,15 @@ that each text says "exactly": three dogs are also two dogs.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules, Phrases, QueryFamily
 from builders.precision.tag_tree import LabelConcept
+from querytruth.backends.files.text_formats import load_yaml
 
+LABEL_WORDS = load_yaml(Path(__file__).with_name("label_words.yaml").read_text("utf-8"))
 # Measure words by Chinese name; a label without one has no Chinese question.
-_MEASURE_WORDS = {
-    "个": "人 瓶子 杯子 酒杯 碗 苹果 橙子 披萨 甜甜圈 三明治 热狗 花瓶 球 背包 手提包 行李箱 时钟 马桶 水槽 遥控器 "
-    "键盘 鼠标 泰迪熊 红绿灯 消防栓 停止标志 停车计时器 飞盘 风筝 棒球手套 滑板 蛋糕 烤面包机 吹风机",
-    "只": "狗 猫 鸟 羊 熊 长颈鹿 鸭子 鸡 兔子 猴子 蝴蝶",
-    "头": "牛 大象 猪",
-    "匹": "马 斑马",
-    "辆": "小汽车 自行车 摩托车 公交车 卡车 汽车 SUV",
-    "列": "火车",
-    "架": "飞机",
-    "艘": "船",
-    "把": "椅子 伞 叉子 刀 勺子 剪刀 牙刷",
-    "张": "床 餐桌 沙发 长椅",
-    "条": "领带",
-    "根": "香蕉 胡萝卜 棒球棒",
-    "块": "冲浪板 单板滑雪板",
-    "支": "网球拍",
-    "本": "书",
-    "部": "手机",
-    "台": "电视 笔记本电脑 微波炉 烤箱 冰箱",
-    "盆": "盆栽",
-}
-MEASURE_WORD = {name: word for word, names in _MEASURE_WORDS.items() for name in names.split()}
+MEASURE_WORD = {name: word for word, names in LABEL_WORDS["measure_words"].items() for name in names.split()}
 
 
 def find_questions(world: BoxWorld, _rules: FamilyRules) -> Iterator[FamilyQuestion]:

@@ -22,25 +22,7 @@ from querytruth.sets.query_texts import list_meanings
 
 _CANDIDATES = 2000  # queries that are sampled from, to bound the time
 _ROWS = 4096  # judgments of one grade per query that are sampled from: "person" has half a million
-_KINDS = {
-    "precision": "One query, many relevant images. The ground truth comes from annotated objects and facts in files; "
-    "every judgment has a grade and its evidence.",
-    "queries": "Queries sampled from the log of a search; relevant images are those that people judged relevant.",
-    "imported": "Queries, images and judgments of another collection.",
-}
-_BATCHES = {1: "Single labels", 2: "Pairs of labels", 3: "Triples of labels"}
-_INTRODUCTIONS = {
-    (1, False): "One label. Every image with that label, or with a label that is accepted for it, is relevant.",
-    (1, True): "Nodes of the tag tree. Boxes of every label below a node count; the captions say which.",
-    (2, False): "Both labels on one image. Images that lack one of them are judged not relevant: near misses.",
-}
-_FAMILIES = {
-    "count": ("Numbers", "The number of objects on the image. Images with another number of them are near misses."),
-    "size": ("Sizes", "How much of the image an object takes up."),
-    "spatial": ("Places", "One object's place relative to another. The same two in other places are a near miss."),
-    "negation": ("Absence", "One object without another. Images with both are near misses."),
-    "attribute": ("Attributes", "An object with an attribute. The same object with another attribute is a near miss."),
-}
+_TEXTS = page_parts.PAGE_TEXTS["set_page"]
 _MIX_INTRODUCTION = "%(level)s labels on one image, and the near misses that lack one."
 _RUN, _SLIM = 6, 1.2  # most images that share a caption; the sum of ratios below which a caption needs more width
 _OPEN, _OPEN_IN_ALL = 8, 10  # queries shown without unfolding: of a batch at most, and about as many of all
@@ -252,7 +234,7 @@ def render_set_page(
         manifest,
         tables.images,
         set_parts.list_thumbnails(images, thumbnails),
-        about=_KINDS.get(manifest["kind"], "A set for text-to-image search."),
+        about=_TEXTS["about"].get(manifest["kind"], "A set for text-to-image search."),
         query_group_total=sum(selection.batch_sizes.values()),
         languages=set_parts.list_languages(tables.queries),
         styles=[style for style, _ in page_parts.count_values(tables.queries["style"])],
@@ -273,17 +255,17 @@ def render_set_page(
 def _batches(selection: SetSelection) -> Iterator[dict[str, Any]]:
     for number, (batch, chosen) in enumerate(selection.batches.items()):
         if batch.family:
-            title, description = _FAMILIES.get(batch.family, (batch.family.capitalize(), ""))
+            title, description = _TEXTS["families"].get(batch.family, (batch.family.capitalize(), ""))
         elif not any(entry.labels for entry in chosen):
             title, description = "Queries", ""
         else:
             title = (
                 "Parents of the tree"
                 if batch.is_parent
-                else _BATCHES.get(batch.level, page_parts.translate("Mixes of %(level)s", level=batch.level))
+                else _TEXTS["levels"].get(batch.level, page_parts.translate("Mixes of %(level)s", level=batch.level))
             )
             mixed = page_parts.translate(_MIX_INTRODUCTION, level=batch.level)
-            description = _INTRODUCTIONS.get((batch.level, batch.is_parent), mixed)
+            description = _TEXTS["leads"].get("parents" if batch.is_parent else batch.level, mixed)
         yield {
             "id": f"batch-{number}",
             "title": title,

@@ -21,15 +21,6 @@ from querytruth.sets.query_texts import join_spellings, list_meanings, simplify_
 
 STYLE = "llm"
 MAX_PHRASING_LENGTH = {"zh": 40, "en": 25}  # characters, words: a query of three labels has some 15 and 12
-PHRASING_REJECTION_REASONS = {
-    "over_the_count": "the model wrote more texts than requested",
-    "repeated": "another query of the set has this text",
-    "unreadable_check": "the check of the text gave no readable answer",
-    "loses_label": "a label of the query is missing from the text",
-    "adds_label": "the text contains a label that is not in the query",
-    "adds_thing": "the text names a thing that is not a label",
-    "asks_something_else": "the text does not ask for the same images",
-}
 _LINE_NUMBER = re.compile(r"^\s*(?:[-*•·]|[（(]?\d{1,2}[.)）、:：]|[①-⑳])\s*")
 _SEPARATOR = re.compile(r"[,，、;；\n]")
 _OTHER = re.compile(r"^(?:other|others|其他|其它)\s*[:：]\s*", re.IGNORECASE)
@@ -40,8 +31,7 @@ _NO = re.compile(r"(?:no\b|not\b|否|不)", re.IGNORECASE)
 
 
 class Finding(NamedTuple):
-    """Why a phrasing is rejected: a reason (a key of PHRASING_REJECTION_REASONS or CAPTION_REJECTION_REASONS), and
-    details."""
+    """Why a phrasing is rejected: a reason, such as loses_label or a key of CAPTION_REJECTION_REASONS, and details."""
 
     reason: str
     detail: str = ""

@@ -1,13 +1,11 @@
 """The pairs of a set and other collections, side by side: one HTML page without scripts."""
 
-import base64
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import yaml
-from markupsafe import Markup
 
 from querytruth.audit.overlap import (
     drop_leaked_queries,
@@ -21,7 +19,7 @@ from querytruth.audit.requests import OverlapRequest
 from querytruth.backends.environment import current_user_name
 from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.images.rendering import make_thumbnails
-from querytruth.review.page_parts import render_template
+from querytruth.review.page_parts import embed_jpeg, render_template
 from querytruth.sets.leaked_queries import overlap_folder
 from querytruth.sets.manifest import Manifest
 from querytruth.sets.set_files import StoredSet, find_set, locate_images, read_set
@@ -46,8 +44,7 @@ def render_overlap_page(
     """Return the page. `thumbnails`: JPEGs by collection ("" is the set) and item; `tables`: pairs and queries, as
     `querytruth.audit.overlap.OverlapResult` has them; `language`: one of PAGE_TEXTS."""
     texts, words = dict(zip(queries["query_id"], queries["text"], strict=True)), PAGE_TEXTS[language]
-    start = Markup("data:image/jpeg;base64,")
-    data = {key: start + base64.b64encode(jpeg).decode("ascii") for key, jpeg in thumbnails.items()}
+    data = {key: embed_jpeg(jpeg) for key, jpeg in thumbnails.items()}
     counts, parts = tables["pairs"]["kind"].value_counts(), []
     for kind, shown in select_pairs(tables["pairs"]).groupby("kind", sort=False):
         rows = [

@@ -1,6 +1,6 @@
 """The page of one system on one set: figures with their bounds, curves, slices, phrasings, and queries."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -120,7 +120,7 @@ def render_evaluation_page(
         warnings=result_cards.describe_warnings(result.warnings),
         headline=[figure for figure in figures if figure["metric"] in lead],
         figures=figures,
-        thresholds=list(_thresholds(result)),
+        thresholds=result.thresholds,
         slice_rows=evaluation_plots.build_slice_table(result.slices, lead),
         slice_metrics=lead,
         bins=_bins(result, tables, selection, items, lead),
@@ -205,22 +205,3 @@ def _figures(result: evaluation_result.EvaluationResult) -> list[result_cards.Te
         }
         for row in result.figures.to_dict("records")
     ]
-
-
-def _thresholds(result: evaluation_result.EvaluationResult) -> Iterator[result_cards.TemplateData]:
-    queries = max(len(result.per_query), 1)
-    for target, one in result.thresholds.items():
-        if one is None:
-            yield {"target": target, "threshold": None}
-            continue
-        yield {
-            "target": target,
-            "threshold": f"{one.threshold:.4g}",
-            "precision": f"{one.precision:.2f}",
-            "upper": f"{one.precision_upper:.2f}" if one.precision_upper > one.precision else "",
-            "recall": f"{one.recall:.2f}",
-            "shown": one.shown,
-            "empty": f"{100 * one.queries_empty / queries:.0f}%",
-            "cut_off": one.queries_cut_off,
-            "elsewhere": f"{one.elsewhere:.2f}" if pd.notna(one.elsewhere) else "",
-        }

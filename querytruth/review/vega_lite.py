@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 import vl_convert
-import yaml
 from markupsafe import Markup
+
+from querytruth.backends.files.text_formats import read_package_yaml
 
 VegaSpec = dict[str, Any]
 ACCENT, PALE, WARM, INK, SOFT, LINE = (
     f"var(--{name})" for name in ("accent", "accent-2", "warm", "ink", "soft", "line")
 )
 _UNPRINTABLE = re.compile("[^\t\n\r\\x20-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_CONFIG: VegaSpec = yaml.safe_load(Path(__file__).with_name("vega_config.yaml").read_text("utf-8"))
+_CONFIG: VegaSpec = read_package_yaml(Path(__file__).with_name("vega_config.yaml"))
 
 
 def draw_svg(spec: VegaSpec, description: str) -> Markup:
@@ -33,11 +34,15 @@ def draw_svg(spec: VegaSpec, description: str) -> Markup:
 
 
 def draw_intervals(
-    rows: Sequence[Mapping[str, Any]], description: str, systems: Sequence[str] = (), means: Sequence[float] = ()
+    rows: Sequence[Mapping[str, Any]],
+    description: str,
+    systems: Sequence[str] = (),
+    means: Sequence[float] = (),
+    width: int = 195,
 ) -> Markup:
     """Draw a row per `name` on one axis from 0: `value` as a dot and `low` to `high` as a line; where they are known,
     `before` as a ring, `chance` as a stroke and `note` at the right. With two `systems` a name has a row of each
-    `system`, in its colour; `means` are dotted lines."""
+    `system`, in its colour; `means` are dotted lines. `width`: of the axis, in pixels."""
     room = 17 if any("note" in row for row in rows) else 24
     label = shorten_labels(dict.fromkeys(str(row["name"]) for row in rows), room)
     names = list(shorten_labels(systems, 24).values())
@@ -70,7 +75,7 @@ def draw_intervals(
     ]
     text = {"type": "text", "align": "left", "color": SOFT, "fontSize": 11}
     if any("note" in one for one in values):
-        layers.append({"mark": text, "encoding": {"x": {"value": 205}, "text": {"field": "note"}}})
+        layers.append({"mark": text, "encoding": {"x": {"value": width + 10}, "text": {"field": "note"}}})
     x = {"type": "quantitative", "title": None, "scale": {"zero": True}, "axis": {"tickCount": 5}}
     y = {
         "field": "name",
@@ -88,7 +93,7 @@ def draw_intervals(
         ),
     ]
     step = {"step": 13 if colour else 24}
-    return draw_svg({"width": 195, "height": step, "encoding": {"x": x}, "layer": layers}, description)
+    return draw_svg({"width": width, "height": step, "encoding": {"x": x}, "layer": layers}, description)
 
 
 def make_rule(start: float, end: float, colour: str, width: float) -> VegaSpec:

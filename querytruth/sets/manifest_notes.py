@@ -8,7 +8,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from querytruth.backends.files.text_formats import load_yaml
+from querytruth.backends.files.text_formats import read_package_yaml
 
 Count = Annotated[int, Meta(ge=0, le=1 << 53)]
 Number = int | float
@@ -297,9 +297,7 @@ class Certificate(TypedDict):
     content_digest: NotRequired[str]
 
 
-_CERTIFICATE_TEXTS: dict[str, dict[str, str]] = load_yaml(
-    Path(__file__).with_name("certificate_texts.yaml").read_text("utf-8")
-)
+_CERTIFICATE_TEXTS: dict[str, dict[str, str]] = read_package_yaml(Path(__file__).with_name("certificate_texts.yaml"))
 _LEAST_SHOWN = 0.001  # of a truth: nobody's answers show that less of it is wrong
 
 

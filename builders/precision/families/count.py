@@ -7,9 +7,9 @@ from pathlib import Path
 
 from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules, Phrases, QueryFamily
 from builders.precision.tag_tree import LabelConcept
-from querytruth.backends.files.text_formats import load_yaml
+from querytruth.backends.files.text_formats import read_package_yaml
 
-LABEL_WORDS = load_yaml(Path(__file__).with_name("label_words.yaml").read_text("utf-8"))
+LABEL_WORDS = read_package_yaml(Path(__file__).with_name("label_words.yaml"))
 # Measure words by Chinese name; a label without one has no Chinese question.
 MEASURE_WORD = {name: word for word, names in LABEL_WORDS["measure_words"].items() for name in names.split()}
 

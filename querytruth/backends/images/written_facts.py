@@ -24,12 +24,12 @@ import yaml
 from PIL import Image
 
 from querytruth.backends.files.safe_paths import require_regular
-from querytruth.backends.files.text_formats import load_yaml, parse_bounded_json
+from querytruth.backends.files.text_formats import load_yaml, parse_bounded_json, read_package_yaml
 from querytruth.backends.images.exif import find_camera, read_exif
 from querytruth.backends.images.metadata_blocks import MAX_BLOCK_BYTES, find_blocks
 from querytruth.backends.images.worker_messages import open_file
 
-FIELDS: dict[str, Any] = load_yaml(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+FIELDS: dict[str, Any] = read_package_yaml(Path(__file__).with_suffix(".yaml"))
 _DOCUMENTS = (".xmp", ".json", ".yml", ".yaml")
 MAX_VALUE_CHARS = 10_000
 MAX_DOCUMENT_BYTES, MAX_FILE_BYTES = 256 << 20, 200 << 20  # an export of a whole library; an image, as it is scanned
@@ -82,9 +82,13 @@ def read_xmp(data: bytes, source: str, problems: list[str]) -> Iterator[Fact]:
     """Yield the facts of an XMP packet; a damaged one gives a line and what is before the damage is lost with it."""
     properties: Properties = {}
     try:
-        for node in [node for rdf in _parse_xml(data, problems).iter(f"{_RDF}RDF") for node in rdf]:
+        nodes = [node for rdf in _parse_xml(data, problems).iter(f"{_RDF}RDF") for node in rdf]
+        # F-Spot writes a list beside the description, which refers to it: <dc:subject rdf:nodeID="anon2"/>
+        lists = {node.get(f"{_RDF}nodeID"): [*map(_to_plain, node)] for node in nodes if node.tag in _LISTS}
+        for node in nodes:
             for name, value in _to_plain_structure(node).items():
                 properties.setdefault(name, value)
+            properties |= {_name(one.tag): lists[named] for one in node if (named := one.get(f"{_RDF}nodeID")) in lists}
     except (ElementTree.ParseError, ValueError) as error:
         problems.append(f"XMP: {error}")
         return

@@ -93,7 +93,7 @@ def _translate(name: str, label: str) -> str:
     is_person = label in LABEL_WORDS["people"]
     known = _CHINESE | (_OF_PEOPLE if is_person else {})
     is_living = is_person or MEASURE_WORD.get(label) in ("只", "头", "匹")
-    return (known | (LABEL_WORDS["of_living"] if is_living else {})).get(name, "")
+    return str((known | (LABEL_WORDS["of_living"] if is_living else {})).get(name, ""))
 
 
 def _short_texts(name: str, concept: LabelConcept) -> set[str]:

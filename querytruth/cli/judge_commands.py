@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flows.requests import RefreshRequest
 from querytruth import terminal
 from querytruth.audit.requests import JudgeCheckRequest
@@ -34,7 +32,7 @@ def check(json: JsonOption = False, *, request: JudgeCheckRequest) -> None:
         terminal.print_json(found)
         return
     seen, blind = found["reliability"], found.get("without_image")
-    rows: list[list[Any]] = [
+    rows: list[list[object]] = [
         [one["pairs"], f"{one['calibrated']:.1%}", f"{one['relevant']:.1%}"] for one in (seen or {"curve": []})["curve"]
     ]
     if rows:

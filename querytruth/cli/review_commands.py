@@ -267,7 +267,7 @@ def export_csv(json: options.JsonOption = False, *, request: HandedOutRequest) -
     if json:
         terminal.print_json(written)
         return
-    rows: list[list[Any]] = [[entry["file"], entry["rows"]] for entry in written]
+    rows: list[list[object]] = [[entry["file"], entry["rows"]] for entry in written]
     terminal.print_table(f"{path.parent.name} for review", ["file", "rows"], rows)
     filled = "FILE --dry-run" if audit is None else f"{written[0]['file']} --audit {audit} --reviewer YOU"
     next_ = f"Fill in `decision`, then run: querytruth review import-csv {request.of} {filled}"
@@ -426,7 +426,7 @@ def raise_problems(file: Path, problems: list[str]) -> None:
 def _show(reading: ReviewImportResult, next_: str) -> None:
     from querytruth.sets.review_tables import describe_import
 
-    shown: list[list[Any]] = [
+    shown: list[list[object]] = [
         [d.decision, d.text, d.image_id or "", d.new_text or ("" if d.relevance is None else d.relevance), d.note]
         for d in reading.decisions
     ]

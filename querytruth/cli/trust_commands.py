@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from flows.requests import DrawRequest
 from querytruth import terminal
@@ -45,7 +45,7 @@ def plan(json: options.JsonOption = False, *, request: DrawRequest) -> None:
         terminal.print_json(planned)
         return
     columns = ["stratum", "pairs", "to_judge"][: 2 if planned["expected_width"] is None else 3]  # cards are not drawn
-    rows: list[list[Any]] = [[row[name] for name in columns] for row in planned["strata"]]
+    rows: list[list[object]] = [[row[name] for name in columns] for row in planned["strata"]]
     terminal.print_table(f"Audit of {planned['set']}", [name.replace("_", " ") for name in columns], rows)
     pace = f"{planned['seconds_per_judgment']} s per pair" + (
         ", assumed" if planned["pace_is_assumed"] else ", as logged"
@@ -86,7 +86,7 @@ def start(json: options.JsonOption = False, *, request: DrawRequest) -> None:
     if json:
         terminal.print_json(manifest)
         return
-    rows: list[list[Any]] = [[row["stratum"], row["pairs"], row["drawn"]] for row in manifest["strata"]]
+    rows: list[list[object]] = [[row["stratum"], row["pairs"], row["drawn"]] for row in manifest["strata"]]
     rows.append(["outside", manifest["outside"]["pairs"], manifest["outside"]["drawn"]])
     terminal.print_table(f"{wanted.name}, an audit of {pooled.name}", ["stratum", "pairs", "drawn"], rows)
     review = f"querytruth review {wanted.set} (view Audit)"

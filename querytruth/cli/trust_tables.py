@@ -22,7 +22,7 @@ def show_audit_report(report: dict[str, Any]) -> None:
     """Print the estimates, the slices, and the figures of the systems."""
     answers = report["answers"]
     set_name = f"{report['set']['name']}/v{report['set']['version']}"
-    rows: list[list[Any]] = [
+    rows: list[list[object]] = [
         [_MEASURE_TEXTS[row["measure"]], *(_number(row[end]) for end in ("value", "low", "high"))]
         for row in report["truth"]
     ]
@@ -40,12 +40,12 @@ def show_audit_report(report: dict[str, Any]) -> None:
     if report["judge"] is not None:
         terminal.say(describe_agreement_line(report["judge"]))
     if report["slices"]:
-        shown: list[list[Any]] = [
+        shown: list[list[object]] = [
             [row["aspect"], row["value"], row["measure"], row["answered"], *_ends(row, "estimate")]
             for row in report["slices"]
         ]
         terminal.print_table("By kind of query", ["", "", "share", "answered", "estimate", "from", "to"], shown)
-    figures: list[list[Any]] = [
+    figures: list[list[object]] = [
         [row["system"], row["metric"], _number(row["before"]), *_ends(row, "value")] for row in report["figures"]
     ]
     if figures:
@@ -54,7 +54,7 @@ def show_audit_report(report: dict[str, Any]) -> None:
 
 def show_corrections(rows: list[dict[str, Any]], truth: list[dict[str, Any]]) -> None:
     """Print the audited figures of systems beside those by the set's own judgments, and how true these are."""
-    shown: list[list[Any]] = [
+    shown: list[list[object]] = [
         [row["audit"], row["system"], row["metric"], _number(row["before"]), *_ends(row, "value")] for row in rows
     ]
     columns = ["audit", "system", "metric", "as judged", "corrected", "from", "to (95%)"]

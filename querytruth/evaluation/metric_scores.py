@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from querytruth.array_types import FloatArray, RowIndices
+from querytruth.array_types import AnyArray, FloatArray, RowIndices
 from querytruth.evaluation import bounds, evaluation_result, ground_truth, statistics
 from querytruth.evaluation.metrics import (
     Metric,
@@ -147,7 +147,7 @@ class MetricScores:
     missing_queries: tuple[str, ...]
     ties_by_cut: dict[int, int]
     queries_without_relevant: int
-    clusters: Any = None
+    clusters: AnyArray | None = None
 
     def means(self) -> dict[str, float]:
         """Return by name the mean over all queries."""

@@ -46,7 +46,7 @@ class GatedFigure:
     candidate: FloatArray
     baseline: FloatArray
     margin: float
-    clusters: Any = None
+    clusters: AnyArray | None = None
 
     def differences(self) -> FloatArray:
         """Return the candidate's figure less the baseline's, by query."""

@@ -51,7 +51,7 @@ class BoxIndex:
         return sorted(found, key=lambda box: (box["score"] is not None, -(box["score"] or 0)))
 
 
-def _parse_labels(text: str) -> list[Any]:
+def _parse_labels(text: str) -> list[object]:
     """Return the labels of a stored list; an empty list where another publisher stored something else."""
     try:
         labels = json.loads(text)

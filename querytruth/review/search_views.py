@@ -72,7 +72,7 @@ def render_table(title: str, table: pd.DataFrame, notes: Sequence[str] = ()) -> 
     )
 
 
-def _cells(row: Iterable[Any]) -> list[dict[str, Any]]:
+def _cells(row: Iterable[object]) -> list[dict[str, Any]]:
     cells = []
     for value in row:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -10,7 +10,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -163,7 +163,7 @@ class ImageToEmbed(NamedTuple):
 
 @step("embed images")
 def find_similar_pairs(
-    frame: pd.DataFrame, locations: Sequence[Any], name: str, cosine: float | None, folder: Path
+    frame: pd.DataFrame, locations: Sequence[str | None], name: str, cosine: float | None, folder: Path
 ) -> tuple[RowIndices, Provenance]:
     """Return the rows (n, 2) of the images with at least that cosine, and the model and its cut. `cosine` None: 0.95,
     or the embedder's own where it exceeds the background of the images. Raises UserError for too low a cut."""

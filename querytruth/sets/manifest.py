@@ -250,7 +250,7 @@ def pluralize_kind(kind: str) -> str:
     return _PLURALS.get(kind, f"{kind}s")
 
 
-def tabulate_funnel(funnel: Iterable[FunnelStage]) -> list[list[Any]]:
+def tabulate_funnel(funnel: Iterable[FunnelStage]) -> list[list[object]]:
     """Return the stages of a manifest as rows of FUNNEL_COLUMNS for display, with the most frequent reasons first."""
     rows = []
     for stage in funnel:

@@ -175,7 +175,7 @@ def iterate_rows(
                 yield f"{table.where} {number}", dict(zip(table.columns, cells, strict=True))
 
 
-def refuse_objects(place: str, stage: str, cells: Iterable[Any]) -> None:
+def refuse_objects(place: str, stage: str, cells: Iterable[object]) -> None:
     """Raise UserError for a cell that is neither text nor number: nobody wants to read how it is printed."""
     if wrong := next((cell for cell in cells if isinstance(cell, dict | list | bytes)), None):
         reason = f"has a {type(wrong).__name__} where a text is needed"

@@ -137,7 +137,7 @@ def item_location(item: object) -> str | None:
     return str(location) if isinstance(location, str | Path) else None
 
 
-def hand_over(items: Sequence[Any], channel: socket.socket) -> list[bool]:
+def hand_over(items: Sequence[object], channel: socket.socket) -> list[bool]:
     """Open the items' files and send their descriptors in one message. Return which items have one; for files that
     cannot be opened, the worker finds the reason."""
     handles = [_open_location(item_location(item)) for item in items]

@@ -149,7 +149,7 @@ def _propose_pairs(vectors: Vectors, cosine: float, centres: RowIndices | None, 
         yield np.sort(np.stack([ones[keep], others[keep]], axis=1), axis=1)
 
 
-def choose_cell_centres(hashes: Sequence[Any]) -> RowIndices:
+def choose_cell_centres(hashes: Sequence[int] | Sequence[bytes]) -> RowIndices:
     """Return the rows that become cell centres, chosen by the hashes of their vectors or ids: trained centres would
     depend on threads and on the order of rows."""
     chosen = sorted(range(len(hashes)), key=hashes.__getitem__)[: int(4 * len(hashes) ** 0.5)]

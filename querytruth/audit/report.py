@@ -1,8 +1,7 @@
 """The report of an audit: what people's answers say about the set and the systems, and the pairs that were found."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ from querytruth.audit.steps import count_strata
 from querytruth.backends.steps import step
 from querytruth.errors import UserError
 from querytruth.evaluation import statistics
+from querytruth.evaluation.result_files import to_plain_json
 from querytruth.sets.set_files import StoredSet
 
 MISSING, WRONG = "missing", "wrong"
@@ -84,7 +84,7 @@ def report_audit(path: Path, name: str, page_language: str | None = None) -> tup
         report["strata"] = count_strata(
             AuditPool(audit.pool, audit.ranks, 0), audit.sample[PAIR].merge(audit.pool, on=PAIR)
         )
-    plain = _to_json(report)
+    plain = to_plain_json(report)
     file = write_audit_report(audit.path, plain)
     return plain, file if page_language is None else write_audit_page(plain, audit.path, stored, page_language)
 
@@ -193,15 +193,3 @@ def _too_few(audit: StoredAudit, reason: str, needed: str) -> UserError:
     set_name, name = audit.manifest["set"]["name"], audit.manifest["name"]
     next_step = f"judge {needed}: querytruth review export-csv {set_name} --audit {name}"
     return UserError(AUDIT_STAGE, name, reason, next_step)
-
-
-def _to_json(value: object) -> Any:
-    """Return plain values; None for what is not finite, floats to twelve digits."""
-    convert: Callable[[Any], Any] = _to_json
-    if isinstance(value, dict):
-        return {str(key): convert(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [convert(inner) for inner in value]
-    if isinstance(value, float | np.floating):
-        return round(float(value), 12) if np.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value

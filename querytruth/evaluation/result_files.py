@@ -56,7 +56,7 @@ def result_to_json(result: EvaluationResult) -> dict[str, Any]:
     which tables hold."""
     figures = result.figures.assign(definition=result.figures["metric"].map(result.definitions))
     curves = {"precision_recall": result.precision_recall, "open_set": result.open_set}
-    plain: dict[str, Any] = _rounded(
+    plain: dict[str, Any] = to_plain_json(
         {
             "schema_version": SCHEMA_VERSION,
             "system": result.system,
@@ -90,11 +90,12 @@ def _metric_values(result: EvaluationResult) -> dict[str, float]:
     return dict(zip(result.metrics, result.figures["value"].tolist(), strict=True))
 
 
-def _rounded(value: object) -> Any:
+def to_plain_json(value: object) -> Any:
+    """Return plain values; None for what is not finite, floats to twelve digits."""
     if isinstance(value, dict):
-        return {str(key): _rounded(inner) for key, inner in value.items()}
+        return {str(key): to_plain_json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(inner) for inner in value]
+        return [to_plain_json(inner) for inner in value]
     if isinstance(value, float | np.floating):
         return round(float(value), _DECIMALS) if np.isfinite(value) else None
     return int(value) if isinstance(value, np.integer) else value

@@ -7,23 +7,19 @@ from xml.etree import ElementTree
 
 from querytruth.evaluation.evaluation_result import describe_queries
 from querytruth.evaluation.release_gate import GATE_INTERVAL, GateCheck, GateReport, Verdict
+from querytruth.evaluation.result_files import to_plain_json
 from querytruth.sets.manifest_notes import describe_certificate
 
 _ICONS = {"PASS": "✅", "FAIL": "❌", "UNDECIDED": "❔", "IDENTICAL": "🟰"}
 _REASONS = {"PASS": "loses less", "FAIL": "loses more", "UNDECIDED": "unclear whether it loses less or more"}
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~])")
-_DECIMALS = 12
 
 
 def gate_to_json(report: GateReport) -> dict[str, Any]:
     """Return data for JSON."""
     plain: dict[str, Any] = {"schema_version": 1, **asdict(report)}
-    plain["checks"] = [
-        {name: round(value, _DECIMALS) if isinstance(value, float) else value for name, value in check.items()}
-        for check in plain["checks"]
-    ]
-    return plain
+    return plain | {"checks": to_plain_json(plain["checks"])}
 
 
 def list_verdicts(report: GateReport) -> list[tuple[Verdict, str, str]]:

@@ -215,8 +215,16 @@ class RejectedFiles:
         return self._cache.read(content_id("rej", item, stamp), side, locate_unchanged)
 
     def compute_image_id(self, item: str) -> str:
-        """Return the id as a build would compute it. Raises ActionError for a file that no build can read."""
-        return _image_id(self._locate([item]).get(item))
+        """Return the id as a build would compute it. Raises ActionError for a file that no build can read, which
+        therefore cannot be overridden."""
+        location = self._locate([item]).get(item)
+        if location is None:
+            raise ActionError("its file is no longer where the set found it: put it back, then rescue it")
+        (image,) = map_in_workers(read_image, [location], rendering.THUMBNAIL_LIMITS)
+        if isinstance(image, worker_starts.WorkerFailure) or image.sha256 is None:
+            reason = str(image.reason).replace("_", " ")
+            raise ActionError(f"its file can no longer be read ({reason}): restore it, then rescue it")
+        return image_id_of_bytes(image.sha256)
 
     def _locate(self, items: Iterable[str]) -> Mapping[str, str]:
         return _locate_fetched(self._pages, items) if self._is_fetched else locate_source_items(self._source, items)
@@ -244,14 +252,3 @@ def _file_stamp(location: str) -> str:
     if isinstance(state, image_sources.RefusedItem):
         return ""
     return hashlib.sha256(repr(tuple(state)).encode()).hexdigest()[:16]
-
-
-def _image_id(location: str | None) -> str:
-    """Return the id as a build would compute it; a file that no build can read cannot be overridden."""
-    if location is None:
-        raise ActionError("its file is no longer where the set found it: put it back, then rescue it")
-    (image,) = map_in_workers(read_image, [location], rendering.THUMBNAIL_LIMITS)
-    if isinstance(image, worker_starts.WorkerFailure) or image.sha256 is None:
-        reason = str(image.reason).replace("_", " ")
-        raise ActionError(f"its file can no longer be read ({reason}): restore it, then rescue it")
-    return image_id_of_bytes(image.sha256)

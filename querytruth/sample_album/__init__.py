@@ -9,37 +9,3 @@ album_files.py writes the album and answers instead of a model, demo_search.py r
 scripted_person.py judges a search log and certifies a set whose facts are known. stand_in_servers.py: a caption
 endpoint and a search for the tutorial of docs/first-hour.md.
 """
-
-from querytruth.sample_album.album import (
-    AlbumImage,
-    CaptionClaims,
-    CaptionRequirement,
-    read_album,
-    read_annotations,
-    read_table,
-    read_words,
-)
-from querytruth.sample_album.set_evaluation import (
-    CaptionEvaluation,
-    QueryEvaluation,
-    evaluate_captions,
-    evaluate_queries,
-    find_fitting_images,
-    parse_requirement,
-)
-
-__all__ = [
-    "AlbumImage",
-    "CaptionClaims",
-    "CaptionEvaluation",
-    "CaptionRequirement",
-    "QueryEvaluation",
-    "evaluate_captions",
-    "evaluate_queries",
-    "find_fitting_images",
-    "parse_requirement",
-    "read_album",
-    "read_annotations",
-    "read_table",
-    "read_words",
-]

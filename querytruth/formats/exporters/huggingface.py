@@ -13,15 +13,7 @@ from querytruth.records import to_arrow
 from querytruth.sets.set_files import StoredSet
 
 SPLIT = "test"
-_USAGE = """## How to load
-
-```python
-from datasets import load_dataset
-images = load_dataset("path/to/this/folder", "images", split="test")
-queries = load_dataset("path/to/this/folder", "queries", split="test")
-qrels = load_dataset("path/to/this/folder", "qrels", split="test")
-```
-"""
+_USAGE = Path(__file__).with_name("huggingface_usage.txt").read_text("utf-8")
 
 LIMITS = FormatLimits(needs_queries=False, omissions=NO_LEDGER)
 

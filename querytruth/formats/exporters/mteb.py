@@ -20,15 +20,7 @@ from querytruth.sets.set_files import StoredSet
 
 _LANGUAGES = {"en": "eng-Latn", "zh": "zho-Hans"}
 _CONFIGS = ("corpus", "queries", "qrels", "image-details", "query-details")
-_USAGE = """## How to evaluate
-
-```python
-import sys, mteb
-sys.path.insert(0, "path/to/this/folder")
-from task import Task
-mteb.evaluate(mteb.get_model("openai/clip-vit-base-patch32"), [Task()])
-```
-"""
+_USAGE = Path(__file__).with_name("mteb_usage.txt").read_text("utf-8")
 # All values of a set are in task.json, so that none of them is ever run as code.
 _TASK = Path(__file__).with_name("mteb_task.txt").read_text("utf-8")
 

@@ -33,15 +33,6 @@ _MODULES = {
     "querytruth.api.set_trust": ["notice", "open_audit"],
     "querytruth.api.set_builds": ["build", "doctor", "generate", "import_set", "plan", "refresh_replies", "train"],
 }
-_DEFINITIONS = (
-    "Audit",
-    "Gallery",
-    "Generated",
-    "Precision",
-    "Queries",
-    "Recall",
-    "Training",
-)  # classes, by their short names
 __all__ = [
     "Audit",
     "Gallery",
@@ -73,10 +64,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _DEFINITIONS:
-        value = getattr(import_module("flows.definition_loader"), f"{name}Definition")
-    elif module := next((module for module, names in _MODULES.items() if name in names), None):
+    if module := next((module for module, names in _MODULES.items() if name in names), None):
         value = getattr(import_module(module), name)
+    elif name in __all__:  # the class of a definition, by its short name
+        value = getattr(import_module("flows.definition_loader"), f"{name}Definition")
     else:
         raise AttributeError(f"module 'querytruth' has no attribute {name!r}")
     globals()[name] = value

@@ -9,7 +9,7 @@ from querytruth.evaluation.evaluation_result import EvaluationResult, SystemComp
 from querytruth.review import evaluation_plots, query_selection, result_cards
 from querytruth.review.evaluation_page import describe_phrasings
 from querytruth.review.failure_causes import FailureContext, collect_failure_context
-from querytruth.review.page_parts import translate
+from querytruth.review.page_parts import format_interval, translate
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.manifest import Manifest
 
@@ -145,7 +145,7 @@ def _phrasings(
     differences = {
         row["metric"]: {
             "difference": f"{row['difference']:+.3f}",
-            "interval": result_cards.format_interval(row["low"], row["high"], "+.3f"),
+            "interval": format_interval(row["low"], row["high"], "+.3f"),
             "p": _p(row["p_holm"]),
         }
         for row in comparison.phrasings.to_dict("records")
@@ -201,7 +201,7 @@ def _rows(comparison: SystemComparison, names: list[str]) -> list[result_cards.T
                 "metric": str(row["metric"]),
                 "figures": [_figure(frame, row["metric"]) for frame in values],
                 "difference": f"{row['difference']:+.3f}",
-                "interval": result_cards.format_interval(row["low"], row["high"], "+.3f"),
+                "interval": format_interval(row["low"], row["high"], "+.3f"),
                 "strip": evaluation_plots.draw_difference_strip(row["low"], row["difference"], row["high"], widest),
                 "p": _p(row["p"]),
                 "p_holm": _p(row["p_holm"]),
@@ -217,7 +217,7 @@ def _figure(frame: pd.DataFrame, metric: str) -> tuple[str, str]:
     if metric not in frame.index:
         return "", ""
     row = frame.loc[metric]
-    return f"{row['value']:.3f}", result_cards.format_interval(row["low"], row["high"])
+    return f"{row['value']:.3f}", format_interval(row["low"], row["high"])
 
 
 def _card(

@@ -11,7 +11,7 @@ from querytruth.evaluation.metrics import CUTS
 from querytruth.evaluation.ranking import UNJUDGED
 from querytruth.review import evaluation_plots, result_cards
 from querytruth.review.failure_causes import collect_failure_context
-from querytruth.review.page_parts import translate
+from querytruth.review.page_parts import format_interval, translate
 from querytruth.review.query_selection import EvaluationSelection, draw_family_profile
 from querytruth.review.vega_lite import draw_intervals
 from querytruth.sets.benchmark_set import Tables
@@ -35,7 +35,7 @@ def describe_phrasings(
         return None
     metrics = result_cards.select_headline_metrics(first.metrics)
     rows = [
-        {"metric": metric, "system": name, **_format_row(table.set_index("metric").loc[metric])}
+        {"metric": metric, "system": name, **table.set_index("metric").loc[metric].to_dict()}
         for metric in metrics
         for name, table in tables.items()
     ]
@@ -48,11 +48,6 @@ def describe_phrasings(
         "rows": rows,
         "widest": _list_widest(first, queries) if len(systems) == 1 else [],
     }
-
-
-def _format_row(row: pd.Series) -> dict[str, str]:
-    figures = {name: f"{row[name]:.3f}" for name in ("worst", "mean", "best", "spread")}
-    return figures | {"interval": result_cards.format_interval(row["low"], row["high"])}
 
 
 def _list_widest(result: evaluation_result.EvaluationResult, queries: pd.DataFrame) -> list[list[tuple[str, str, str]]]:
@@ -144,18 +139,9 @@ def render_evaluation_page(
         profile=draw_family_profile({name: result}, first_metric),
         phrasings=describe_phrasings({name: result}, None if tables is None else tables.queries),
         slices=evaluation_plots.draw_slice_plots({name: result}, first_metric),
-        traffic=_format_traffic(result.traffic),
+        traffic=[(name, rows.to_dict("records")) for name, rows in result.traffic.groupby("metric", sort=False)],
         absent=absent if "auroc" in (absent := result.counts.get("absent") or {}) else None,
     )
-
-
-def _format_traffic(traffic: pd.DataFrame) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return by metric the mean and the interval over the log's questions and over its searches."""
-    cells = {
-        metric: [(f"{row.value:.3f}", result_cards.format_interval(row.low, row.high)) for row in rows.itertuples()]
-        for metric, rows in traffic.groupby("metric", sort=False)
-    }
-    return [(str(metric), row) for metric, row in cells.items()]
 
 
 def _count_unjudged(result: evaluation_result.EvaluationResult) -> int:
@@ -197,8 +183,8 @@ def _figures(result: evaluation_result.EvaluationResult) -> list[result_cards.Te
         {
             "metric": str(row["metric"]),
             "value": f"{row['value']:.3f}",
-            "interval": result_cards.format_interval(row["low"], row["high"]),
-            "bounds": result_cards.format_interval(row["at_least"], row["at_most"]),
+            "interval": format_interval(row["low"], row["high"]),
+            "bounds": format_interval(row["at_least"], row["at_most"]),
             "chance": f"{row['chance']:.3f}" if pd.notna(row["chance"]) else "",
             "strip": evaluation_plots.draw_interval_strip(row),
             "definition": _translate_definition(result.definitions.get(str(row["metric"]), "")),

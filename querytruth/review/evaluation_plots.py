@@ -10,8 +10,7 @@ from markupsafe import Markup
 
 from querytruth.evaluation.evaluation_result import EvaluationResult
 from querytruth.review import vega_lite
-from querytruth.review.page_parts import name_part, translate
-from querytruth.review.result_cards import format_interval
+from querytruth.review.page_parts import format_interval, name_part, translate
 
 _WIDTH, _HEIGHT = 285, 190
 _POINTS = 200  # of a curve: more do not show

@@ -156,6 +156,12 @@ def _sentence_patterns(section: str) -> list[tuple[re.Pattern[str], str]]:
     return [(compile_sentence(one), str(other)) for one, other in PAGE_TEXTS[section].items()]
 
 
+def format_interval(low: float, high: float, form: str = ".3f") -> str:
+    """Return an interval, "" where it is unknown."""
+    known = low == low and high == high
+    return translate("%(low)s to %(high)s", low=f"{low:{form}}", high=f"{high:{form}}") if known else ""
+
+
 def count_values(column: pd.Series) -> list[tuple[str, int]]:
     """Return the values of a column with their counts, the most frequent first."""
     counts = [(str(value), int(number)) for value, number in column.value_counts().items()]
@@ -201,6 +207,7 @@ def _environment(language: str) -> Environment:
     environment.filters["bytes"] = _bytes
     environment.filters["share"] = lambda value: "∞" if value is None else f"{100 * value:.1f}%"
     environment.filters["figure"] = _round
+    environment.filters["interval"] = format_interval
     environment.filters["certificate"] = lambda value: describe_certificate(value, language)
     environment.filters["breakable"] = lambda text: Markup("&amp;<wbr>").join(text.split("&"))
     return environment

@@ -73,12 +73,6 @@ def get_system_name(system: SystemDescription) -> str:
     return name.encode("utf-8", "replace").decode("utf-8")
 
 
-def format_interval(low: float, high: float, form: str = ".3f") -> str:
-    """Return an interval, "" where it is unknown."""
-    known = low == low and high == high
-    return page_parts.translate("%(low)s to %(high)s", low=f"{low:{form}}", high=f"{high:{form}}") if known else ""
-
-
 def format_facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return names and values as text, without empty ones."""
     stated = {name: value for name, value in values.items() if value is not None and value not in ("", {}, [])}

@@ -95,14 +95,17 @@ def explain_hits(
         return lines
     images, column = read_named_images(set_files.find_set(set_name, out)), system.options.ids
     names = {hit.id for hit in hits if hit.id}
-    known = map_system_ids(images, column, set_files.read_set(set_files.find_set(set_name, out), ()))
-    if not (lost := names - known.keys()):
+    image_ids = map_system_ids(images, column, set_files.read_set(set_files.find_set(set_name, out), ()))
+    if not (unmatched := names - image_ids.keys()):
         return lines
-    found = find_pattern(lost, images)
-    if found is not None:
-        line = f'ids: "{found[0]}"' if "{" in found[0] else f"ids: {found[0]}"
-        return [*lines, f"{found[1]:,} of the {len(lost):,} ids that do not match {column} have one form: write {line}"]
-    if len(lost) < len(names):
+    pattern = find_pattern(unmatched, images)
+    if pattern is not None:
+        line = f'ids: "{pattern[0]}"' if "{" in pattern[0] else f"ids: {pattern[0]}"
+        return [
+            *lines,
+            f"{pattern[1]:,} of the {len(unmatched):,} ids that do not match {column} have one form: write {line}",
+        ]
+    if len(unmatched) < len(names):
         return lines
     examples = ", ".join(
         f"{name} like {str(value)[:60]!r}"
@@ -137,13 +140,13 @@ def search_by_model(judged: JudgedSet, model: str, text: str, k: int) -> QueryRe
     query = judged.stored.tables.queries.head(1).assign(query_id="typed", text=text)
     tables = replace(judged.stored.tables, queries=query)
     encoded = encoded_sets.encode_set(model, replace(judged, stored=replace(judged.stored, tables=tables)))
-    known = encoded.images.is_known
-    ids = [name for name, is_there in zip(encoded.images.ids.to_pylist(), known.tolist(), strict=True) if is_there]
-    gallery = vector_search.build_vector_gallery(encoded.images.vectors[known], ids)
-    found = vector_search.search_exact(encoded.texts.vectors, gallery, k, threads=current_run().workers)
+    is_encoded = encoded.images.is_known
+    ids = [name for name, is_there in zip(encoded.images.ids.to_pylist(), is_encoded.tolist(), strict=True) if is_there]
+    gallery = vector_search.build_vector_gallery(encoded.images.vectors[is_encoded], ids)
+    nearest = vector_search.search_exact(encoded.texts.vectors, gallery, k, threads=current_run().workers)
     names = _name_images(judged.images)
-    nearest = zip(found.places[0].tolist(), found.scores[0].tolist(), strict=True)
-    hits = [(names[ids[place]], ids[place], float(score)) for place, score in nearest]
+    ranked = zip(nearest.places[0].tolist(), nearest.scores[0].tolist(), strict=True)
+    hits = [(names[ids[place]], ids[place], float(score)) for place, score in ranked]
     return _judge(judged, text, model, hits)
 
 
@@ -177,11 +180,11 @@ def search_by_system(judged: JudgedSet, file: Path, text: str, k: int, images: p
     answer."""
     described = search_systems.load_system_file(file)
     assert judged.stored is not None
-    known = map_system_ids(images, described.system.options.ids, judged.stored)
-    found = ask_once(described, text, k)
-    names = {hit.id for hit in found if hit.id}
-    known |= live_systems.match_other_ids(described, judged.stored, images, known, names).ids
-    hits = [(hit.id, known.get(hit.id, ""), hit.score) for hit in found]
+    image_ids = map_system_ids(images, described.system.options.ids, judged.stored)
+    answers = ask_once(described, text, k)
+    names = {hit.id for hit in answers if hit.id}
+    image_ids |= live_systems.match_other_ids(described, judged.stored, images, image_ids, names).ids
+    hits = [(hit.id, image_ids.get(hit.id, ""), hit.score) for hit in answers]
     return _judge(judged, text, described.name, hits)
 
 
@@ -199,22 +202,22 @@ def _name_images(images: pd.DataFrame | None) -> dict[str, str]:
     return {str(one): name or str(one) for one, name in zip(own["image_id"], own["file_name"].fillna(""), strict=True)}
 
 
-def _judge(judged: JudgedSet, text: str, system: str, found: Sequence[tuple[str, str, float | None]]) -> QueryResults:
+def _judge(judged: JudgedSet, text: str, system: str, answers: Sequence[tuple[str, str, float | None]]) -> QueryResults:
     queries = _find_queries(judged, text)
     qrels = judged.qrels[judged.qrels["query_id"].astype("str").isin(queries)]
     best = qrels.groupby("image_id", observed=True)["relevance"].max()
     grades = {str(name): int(grade) for name, grade in best.items()}
     represented, names = judged.representatives.to_dict(), _name_images(judged.images)
     hits = []
-    for rank, (name, image_id, score) in enumerate(found, start=1):
+    for rank, (name, image_id, score) in enumerate(answers, start=1):
         grade = grades.get(represented.get(image_id, image_id))
         hits.append({"rank": rank, "id": name, "image_id": image_id, "score": score, "grade": grade})
-    shown = {represented.get(hit["image_id"], hit["image_id"]) for hit in hits}
+    shown_ids = {represented.get(hit["image_id"], hit["image_id"]) for hit in hits}
     relevant = {name: grade for name, grade in grades.items() if grade > 0}
     missed = [
         {"id": names.get(name, name), "image_id": name, "rank": None, "score": None, "grade": relevant[name]}
         for name in sorted(relevant, key=lambda name: (-relevant[name], name))
-        if name not in shown
+        if name not in shown_ids
     ]
     return QueryResults(text, system, hits, bool(queries), len(relevant), missed)
 

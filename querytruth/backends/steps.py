@@ -23,9 +23,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from querytruth.backends.context_values import hold_value
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.web.offline import forbid_connections
+from querytruth.defaults import hold_value
 from querytruth.errors import UserError, suggest_choice
 
 P = ParamSpec("P")

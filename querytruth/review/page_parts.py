@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from querytruth.backends.context_values import hold_value
 from querytruth.backends.files.text_formats import read_package_yaml
+from querytruth.defaults import hold_value
 from querytruth.errors import make_visible
 from querytruth.sets.manifest import FunnelStage, pluralize_kind
 from querytruth.sets.manifest_notes import describe_certificate

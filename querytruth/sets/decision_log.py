@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
 
-from querytruth.backends.context_values import hold_value
 from querytruth.backends.files.bucket_urls import refuse_fetched_copy
 from querytruth.backends.files.durable_files import append_lines, open_log, read_last_line, read_lines
 from querytruth.backends.files.safe_paths import contained_path
+from querytruth.defaults import hold_value
 from querytruth.errors import LintFinding, UserError, first_line, translate_read_errors
 from querytruth.sets.decision_records import Decision, DecisionT, HumanCaption, latest_by_target, parse_decision
 from querytruth.sets.manifest import LogRecord, read_manifest

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from querytruth.backends.context_values import hold_value
 from querytruth.backends.files import durable_files, safe_paths
 from querytruth.backends.files.text_formats import parse_bounded_json
 from querytruth.backends.images.source_names import is_allowed_url, is_url
+from querytruth.defaults import hold_value
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.sets.manifest import Manifest
 

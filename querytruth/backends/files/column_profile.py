@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from querytruth.backends.context_values import hold_value
+from querytruth.defaults import hold_value
 from querytruth.errors import UserError
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TypeVar
 
 import msgspec
 
-from querytruth.backends.context_values import hold_value
 from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.files.text_formats import refuse_repeated_keys, require_text
+from querytruth.defaults import hold_value
 from querytruth.errors import UserError, translate_read_errors
 
 T = TypeVar("T")

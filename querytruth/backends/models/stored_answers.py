@@ -12,11 +12,11 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from querytruth.backends.context_values import hold_value
 from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.files.text_formats import parse_json
 from querytruth.backends.models.chat import MAX_RAW_CHARACTERS, ChatAnswer, ChatRequest, Reply
 from querytruth.backends.plugins import ModelIdentity
+from querytruth.defaults import hold_value
 from querytruth.errors import UserError, translate_read_errors
 
 _as_of: ContextVar[str | None] = ContextVar("replies_as_of", default=None)

@@ -1,26 +1,38 @@
 """`review export-csv`, `review import-csv` and `apply` as they are typed: exit codes, one-line errors, and a log
 that only a whole import touches."""
 
+import asyncio
 import csv
 import io
 import json
 import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import openpyxl
 import pytest
 
+from flows.review_targets import suggest_next_command
 from querytruth.cli.app import main
+from querytruth.cli.review_commands import make_page_server, open_page_socket
+from querytruth.errors import UserError
 from querytruth.sets import manifest as manifest_reading
 from querytruth.sets import set_files
 from querytruth.sets.decision_log import append_decisions, read_decisions
 from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.set_files import read_set
+from tests.cli.conftest import Run
+from tests.review.pool_tables import object_table, topic_table, write_export
 from tests.review.server.pages import open_client
-from tests.small_sets import publish_small_set, small_tables
+from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 Make = Callable[..., Path]
 
@@ -315,3 +327,192 @@ def test_judgments_of_others_are_shown_before_they_are_taken(pets: Path, tmp_pat
     assert not read_decisions(pets / "pets", QueryDecision)
     assert command("review", "import-qrels", "pets", tmp_path / "judged.csv", "--out", pets, "--json").code == 0
     assert [one.image_id for one in read_decisions(pets / "pets", QueryDecision)] == [image]
+
+
+Said = Callable[..., tuple[object, str]]
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
+    """Exit code and stderr, on one line, of `querytruth review …`."""
+
+    def call(*words: object) -> tuple[object, str]:
+        monkeypatch.setattr(sys, "argv", ["querytruth", "review", *map(str, words), "--no-open"])
+        monkeypatch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, " ".join(capsys.readouterr().err.split())
+
+    return call
+
+
+def test_a_table_keeps_no_names_so_a_reviewer_is_a_wrong_call(said: Said, tmp_path: Path) -> None:
+    table = write_export(tmp_path, "topics", topic_table())
+    code, told = said(table, "--reviewer", "lin")
+    assert code == 2 and "it records no names" in told and "--reviewer" in told
+
+
+def test_a_table_that_lost_its_encoding_is_to_be_saved_again_for_the_page_has_no_option(
+    said: Said, tmp_path: Path
+) -> None:
+    table = write_export(tmp_path, "topics", topic_table())
+    table.write_bytes(table.read_bytes().decode("utf-8-sig").encode("gb18030"))
+    code, told = said(table)
+    assert code == 1 and told.endswith("Next: save it as CSV UTF-8") and "--encoding" not in told
+
+
+def test_a_definition_names_the_tables_and_the_set_that_there_are(said: Said, tmp_path: Path) -> None:
+    definition = tmp_path / "g.yaml"
+    definition.write_text(f"name: tiny\nkind: generated\nout: {tmp_path}\n")
+    assert said(definition) == (1, f"error {definition} (review): is a definition, not a set. Next: build tiny first")
+    tables = [write_export(tmp_path, "objects", object_table()), write_export(tmp_path, "topics", topic_table())]
+    code, told = said(definition)
+    assert code == 1 and told.endswith(f"Next: querytruth review {tables[0]} or querytruth review {tables[1]}")
+    (tmp_path / "tiny" / "v3").mkdir()
+    (tmp_path / "tiny" / "v3" / "manifest.json").write_text("{}")
+    assert f"Next: querytruth review {tmp_path / 'tiny'} or querytruth review {tables[0]}" in said(definition)[1]
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "name: [1]\n", "name: {\n"])
+def test_a_file_that_names_no_set_is_one_line_too(said: Said, tmp_path: Path, text: str) -> None:
+    (tmp_path / "g.yml").write_text(text)
+    code, told = said(tmp_path / "g.yml")
+    assert code == 1 and "is a definition, not a set. Next: give a set's name" in told
+    assert "has no published version" in said(tmp_path / "missing.yaml")[1]
+
+
+def test_a_gallery_goes_on_with_captions_or_with_what_was_said_of_images() -> None:
+    assert suggest_next_command("album", ["Captions", "Decisions"]) == "querytruth build recall DEFINITION"
+    assert suggest_next_command("album", ["Captions", "Duplicates", "Decisions"]).endswith(
+        "images: querytruth build gallery DEFINITION"
+    )
+
+
+def test_a_named_address_is_listened_at() -> None:
+    with open_page_socket("127.0.0.2", 0) as listening:
+        assert listening.getsockname()[0] == "127.0.0.2"
+
+
+def test_an_answer_does_not_wait_for_the_client_to_acknowledge_its_head() -> None:
+    with open_page_socket("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.proto == socket.IPPROTO_TCP, "by this asyncio turns Nagle's algorithm off"
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("0.0.0.0", "means every address"),
+        ("::", "means every address"),
+        ("no such host", "cannot be resolved"),
+        ("192.0.2.1", "cannot be opened"),
+    ],
+)
+def test_what_is_no_address_of_this_machine_is_one_line(host: str, reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        open_page_socket(host, 0)
+
+
+def test_a_port_in_use_is_named() -> None:
+    with open_page_socket("127.0.0.1", 0) as first, pytest.raises(UserError, match=r"port .* cannot be opened"):
+        open_page_socket("127.0.0.1", first.getsockname()[1])
+
+
+async def _answer(scope: Any, receive: Any, send: Any) -> None:
+    await asyncio.sleep(1 if scope["path"] == "/slow" else 0)
+    while scope["path"] == "/body" and (await receive())["type"] != "http.disconnect":
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Of a server that ends connections after 0.3 s."""
+    with open_page_socket("127.0.0.1", 0) as listening:
+        server = make_page_server(_answer, seconds=0.3)
+        thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield listening.getsockname()[1]
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: a\r\nX: ", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"])
+def test_a_connection_that_asks_nothing_more_is_ended(port: int, sent: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(sent)
+        answer = b"".join(iter(lambda: connection.recv(1000), b""))  # until the server closes
+    assert answer.endswith(b"ok") == sent.endswith(b"\r\n\r\n")
+
+
+def test_a_request_in_work_is_answered_however_long_it_takes(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert b"".join(iter(lambda: connection.recv(1000), b"")).endswith(b"ok")
+
+
+def test_a_body_that_never_ends_is_cut(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\na")
+        answer = b""
+        with suppress(ConnectionResetError):
+            answer = connection.recv(1000)
+        assert answer == b"", "there is none, and no wait for the rest"
+
+
+def test_a_connection_that_goes_on_asking_stays_open(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        for _ in range(8):  # 1.2 s, four times as long as a connection without a request
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            answer = b""
+            while not answer.endswith(b"ok"):
+                answer += connection.recv(1000)
+            time.sleep(0.15)
+
+
+def answer(image: str, relevance: int, reviewer: str, second: int, view: str = "audit") -> QueryDecision:
+    at = f"2026-01-01T00:00:{second:02}+00:00"
+    return QueryDecision(
+        query_id_of("dog"), "a dog, wet", "grade", image_id_of(image), relevance=relevance, reviewer=reviewer,
+        view=view, source="a_1", at=at,
+    )  # fmt: skip
+
+
+def grades_of(path: Path) -> dict[str, int]:
+    qrels = read_set(path).tables.qrels
+    mine = qrels[qrels["query_id"] == query_id_of("dog")]
+    return dict(zip(mine["image_id"], mine["relevance"].astype(int), strict=True))
+
+
+def test_a_disputed_pair_keeps_its_grade_and_is_named_until_a_third_answers(tmp_path: Path, run: Run) -> None:
+    folder = publish_small_set(tmp_path, small_tables()).path.parent
+    append_decisions(folder, [answer("beach", 0, "lin", 1), answer("beach", 2, "kim", 2), answer("cat", 1, "lin", 3)])
+    _, said = run("apply", "small", "--out", "sets")
+    assert "1 pair of an audit is left out" in said and image_id_of("beach") in said
+    grades = grades_of(folder / "v2")
+    assert grades[image_id_of("beach")] == 1 and grades[image_id_of("cat")] == 1
+    append_decisions(folder, [answer("beach", 0, "bo", 4)])
+    _, said = run("apply", "small", "--out", "sets")
+    assert "left out" not in said and grades_of(folder / "v3")[image_id_of("beach")] == 0
+
+
+def test_other_differences_are_counted_and_the_last_decision_holds(tmp_path: Path, run: Run) -> None:
+    folder = publish_small_set(tmp_path, small_tables()).path.parent
+    append_decisions(folder, [answer("beach", 0, "lin", 1, "pairs"), answer("beach", 2, "kim", 2, "pairs")])
+    printed, _ = run("apply", "small", "--out", "sets", "--json")
+    summary = json.loads(printed)
+    assert (summary["disputed"], summary["disagreements"]) == ([], 1)
+    assert grades_of(folder / "v2")[image_id_of("beach")] == 2
+
+
+def test_the_review_page_leaves_the_same_answers_out(tmp_path: Path) -> None:
+    tables = small_tables()
+    alike = tables.queries.assign(labels=[["dog"]] * len(tables.queries))  # an answer holds for the other queries, too
+    stored = publish_small_set(tmp_path, replace(tables, queries=alike))
+    append_decisions(stored.path.parent, [answer("beach", 0, "lin", 1), answer("beach", 2, "kim", 2)])
+    page = open_client(stored)
+    assert "more judgments follow" not in page.get("/decisions").text
+    append_decisions(stored.path.parent, [answer("beach", 0, "bo", 4)])
+    assert "3 more judgments follow" in page.get("/decisions").text

@@ -29,7 +29,7 @@ from querytruth.sets.decision_log import append_decisions, find_lost_decisions, 
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import locate_images, read_set
 from querytruth.sets.version_difference import compare_versions
-from tests.builders.gallery.test_changed_sources import draw
+from tests.builders.gallery.test_render_steps import draw
 from tests.small_sets import publish_small_set, small_tables
 
 LOG = "decisions.jsonl"

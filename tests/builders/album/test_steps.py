@@ -2,15 +2,27 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image, ImageDraw, ImageFont
 
-from builders.album.fact_table import FactRow
+from builders.album import steps
+from builders.album.fact_table import FactRow, make_reading
+from builders.album.fact_tags import derive_tags
+from builders.album.reading_page import write_reading_page
 from builders.album.steps import add_pseudonyms, read_album, read_events, read_fact_table, refresh_tables
 from querytruth.backends.files.text_formats import write_csv
+from querytruth.backends.images import text_reading
+from querytruth.backends.images.rendering import PixelsJob
 from querytruth.errors import UserError
-from tests.images import make_jpeg
+from querytruth.sets.set_files import read_set
+from tests.command_runner import invoke
+from tests.images import draw_scene, encode_image, make_jpeg
 
 TAKEOUT = {"photoTakenTime": {"timestamp": "1556877600"}, "people": [{"name": "Gracie"}], "favorited": True}
 
@@ -94,3 +106,144 @@ def test_an_event_that_ends_before_it_starts_is_refused_with_its_row(tmp_path: P
     (tmp_path / "events.csv").write_text(f"event,start,end\n{row}\n")
     with pytest.raises(UserError, match="line 2"):
         read_events(tmp_path / "events.csv")
+
+
+SURE, UNSURE = ("EXIT", "0.1 0.2 0.3 0.1", 0.95), ("Ex1t", "0.5 0.5 0.2 0.1", 0.7)
+
+
+@pytest.fixture
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three photos; a stand-in reads a certain text in the first, an uncertain one in the second, and fails at the
+    third."""
+
+    def read_texts(locations: list[str], *_options: Any) -> Iterator[Any]:
+        yield from ({"a": [SURE], "b": [UNSURE], "c": "damaged"}[Path(one).stem] for one in locations)
+
+    monkeypatch.setattr(steps, "read_texts", read_texts)
+    (tmp_path / "photos").mkdir()
+    for number, name in enumerate("abc"):
+        (tmp_path / f"photos/{name}.jpg").write_bytes(encode_image(draw_scene(number, (200, 160)), "JPEG"))
+    return tmp_path / "photos"
+
+
+def _used(rows: list[FactRow]) -> dict[str, str]:
+    return {row.image: row.used_value for row in rows if row.kind == "text"}
+
+
+def test_a_text_below_the_threshold_waits_and_says_why(photos: Path) -> None:
+    found = read_album(photos, texts=True)
+    assert _used(found.rows) == {"a.jpg": "EXIT", "b.jpg": ""}
+    row = next(one for one in found.rows if one.image == "b.jpg")
+    assert (row.source, row.region, row.confidence) == ("ocr", UNSURE[1], "0.7")
+    assert row.detail == "to confirm: confidence below 0.9"
+    assert found.problems == ["c.jpg: texts: damaged"]
+    assert str(found) == "of 3 photos 1 have a text (1); 0 contradictions; 1 readings to confirm"
+
+
+@pytest.mark.parametrize(("corrected", "counts"), [("Exit", "Exit"), ("-", ""), ("", "")])
+def test_a_person_confirms_or_rejects_it_and_reading_again_keeps_that(
+    photos: Path, tmp_path: Path, corrected: str, counts: str
+) -> None:
+    facts = tmp_path / "facts.csv"
+    refresh_tables(photos, facts, texts=True)
+    rows = [row._replace(corrected=corrected * (row.image == "b.jpg")) for row in read_fact_table(facts)]
+    write_csv(facts, FactRow._fields, rows)
+    for texts in (True, False):  # without --texts, what was read stays
+        found, _ = refresh_tables(photos, facts, texts=texts)
+        assert _used(found.rows) == {"a.jpg": "EXIT", "b.jpg": counts}
+    assert ("1 readings to confirm" in str(found)) == (not corrected)
+
+
+def test_a_text_is_a_tag_of_its_own_and_never_certainly_absent() -> None:
+    rows = [FactRow(*one) for one in (("a", "city", "Bath"), ("b", "text", "BATH"), ("c", "text", "bath"))]
+    concepts, pairs, known = derive_tags([*rows, FactRow("d", "text", "x", detail="to confirm: x")])
+    named = {(image, concepts[code].kind, concepts[code].en) for image, code in pairs}
+    assert named >= {("a", "city", "Bath"), ("b", "text", "“BATH”"), ("c", "text", "“BATH”")}
+    assert not [one for one in named if one[0] == "d" and one[1] == "text"] and "text" not in known
+
+
+def test_a_name_in_the_image_does_not_pass_by_its_pseudonym() -> None:
+    rows = [FactRow("a", "person", "Gracie"), FactRow("b", "text", "GRACIE")]
+    assert [one.en for one in derive_tags(rows, pseudonyms={"Gracie": "Person 1"})[0]] == ["Person 1"]
+    assert {one.en for one in derive_tags(rows)[0]} == {"Gracie", "“GRACIE”"}
+
+
+@pytest.mark.parametrize(("language", "title"), [("en", "Texts to confirm"), ("zh", "待确认的文字")])
+def test_the_page_shows_each_doubtful_text_beside_its_place_in_the_photo(
+    photos: Path, tmp_path: Path, language: str, title: str
+) -> None:
+    facts = tmp_path / "facts.csv"
+    refresh_tables(photos, facts, texts=True)
+    row = next(number for number, one in enumerate(read_fact_table(facts), 2) if one.is_unconfirmed)
+    html = write_reading_page(tmp_path / "page.html", photos, facts, language).read_text("utf-8")
+    assert title in html and "Ex1t" in html and f'<td class="n">{row}</td>' in html and "EXIT" not in html
+    assert html.count("data:image/jpeg") == 1 and "<script" not in html
+
+
+def test_a_reading_is_a_line_with_two_letters_or_digits_its_region_and_confidence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.new("RGB", (200, 100)).save(tmp_path / "a.png")
+    box = np.array([[20, 10], [120, 20], [118, 40], [18, 30]])
+    answer = SimpleNamespace(
+        txts=("7", "--", "No  Parking", "出口"), boxes=[box] * 4, scores=(0.99, 0.99, 0.804, 0.9549)
+    )
+    monkeypatch.setattr(text_reading, "_load_reader", lambda: lambda _pixels: answer)
+    lines = text_reading.read_lines(PixelsJob(str(tmp_path / "a.png"), 200, None))
+    assert lines == [("出口", "0.09 0.1 0.51 0.3", 0.95), ("No Parking", "0.09 0.1 0.51 0.3", 0.8)]
+    monkeypatch.setattr(text_reading, "_load_reader", lambda: lambda _pixels: 1 / 0)
+    assert (
+        text_reading.read_lines(PixelsJob(str(tmp_path / "a.png"), 200, None))
+        == "the text reader failed (ZeroDivisionError)"
+    )
+    (tmp_path / "b.png").write_bytes(b"x")
+    assert text_reading.read_lines(PixelsJob(str(tmp_path / "b.png"), 200, None)) == "not an image"
+
+
+def test_without_the_extra_the_error_is_one_line(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "read_texts", text_reading.read_texts)
+    monkeypatch.setattr(text_reading, "find_spec", lambda _name: None)
+    done = invoke("labels", "facts", str(photos), "--texts", "--to", str(tmp_path / "facts.csv"))
+    assert str(done.exception) == "texts (read texts): needs the extra ocr. Next: pip install 'querytruth[ocr]'"
+
+
+@pytest.mark.thorough
+def test_the_real_reader_reads_english_and_chinese_in_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("rapidocr", "onnxruntime"):
+        pytest.importorskip(module, reason=f"{module} is not installed: texts in images are not read")
+    font = Path("/usr/share/fonts/opentype/noto/NotoSansCJK-Bold.ttc")
+    if not font.is_file():
+        pytest.skip(f"no font with Chinese characters at {font}")
+    (tmp_path / "photos").mkdir()
+    for name, text in {"en": "No Parking", "zh": "禁止停车"}.items():
+        image = Image.new("RGB", (640, 480), "white")
+        ImageDraw.Draw(image).text((160, 120), text, "black", ImageFont.truetype(font, 48, index=2))
+        image.save(tmp_path / f"photos/{name}.png")
+    rows = read_album(tmp_path / "photos", texts=True).rows
+    assert _used(rows) == {"en.png": "No Parking", "zh.png": "禁止停车"}
+    left, top, width, height = map(float, rows[0].region.split())
+    assert left == pytest.approx(0.25, abs=0.03) and 0.2 < top < 0.3 and 0.3 < width < 0.6 and 0.05 < height < 0.2
+
+
+@pytest.mark.thorough
+def test_a_doubtful_text_is_unjudged_in_the_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    rows = []
+    for number in range(60):
+        name = f"{number:03}.jpg"
+        (tmp_path / "photos" / name).write_bytes(encode_image(draw_scene(number, (64, 48)), "JPEG"))
+        rows.append(FactRow(name, "date", f"2019-0{1 + number % 4}-03T10:00:00", source="exif"))
+        if number % 3 == 0:
+            rows.append(make_reading(name, "EXIT", "0 0 1 1", 0.99 if number % 2 else 0.6))
+    write_csv(tmp_path / "facts.csv", FactRow._fields, rows)
+    words = ("annotations=facts.csv", "images=photos", "languages=[en]", "render.size=32")
+    done = invoke("build", "precision", *[part for one in words for part in ("--set", one)], catch=False)
+    assert done.exit_code == 0, done.output
+    tables = read_set(tmp_path / "datasets/facts/v1").tables
+    asked = tables.queries[[("“EXIT”" in labels) for labels in tables.queries["labels"]]]
+    assert {"“EXIT”", "photos with the text “EXIT”"} & {*asked["text"]} and {*asked["source"]} == {"picture"}
+    files = tables.images.set_index("image_id")["file_name"]
+    judged = tables.qrels[tables.qrels["query_id"].isin(asked["query_id"])]
+    certain = {row.image for row in rows if row.kind == "text" and row.is_used}
+    assert {*files.loc[judged["image_id"].astype(str)]} == certain

@@ -8,17 +8,24 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from cyclopts import App
 from PIL import Image
+from pydantic import Field
 
+from flows.requests import DrawRequest, RecallBuild
 from querytruth.__main__ import start
-from querytruth.cli import command_list
+from querytruth.audit.definition import AuditDefinition
+from querytruth.cli import command_line, command_list
 from querytruth.cli.app import app
+from querytruth.errors import UsageError
+from querytruth.requests import IN_FORMS, ByName, takes_request
 from tests.command_runner import invoke
+from tests.images import make_jpeg
 from tests.small_sets import publish_small_set, small_tables
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -305,3 +312,137 @@ def test_a_definition_names_its_kind_and_what_was_refused_is_listed_by_name(run:
     assert "choose from all, not_an_image (1)" in run("show", "mine", "--rejected", "blurred", code=1).stderr
     (tmp_path / "none.yaml").write_text("name: mine\n", "utf-8")
     assert "key 'kind' is missing" in run("build", "none.yaml", code=1).stderr
+
+
+class WiderBuild(RecallBuild):
+    """A build with two options more."""
+
+    colours: Annotated[int, ByName("--colours", "COUNT")] = Field(3, ge=1, description="How many colours.")
+    nights: Annotated[int, IN_FORMS] = Field(2, description="Nights until it is built again.")
+
+
+def made_app(seen: list[WiderBuild]) -> App:
+    app = App("wider", result_action="return_value", exit_on_error=False, print_error=False)
+
+    @app.command
+    @command_line.command
+    def build(*, request: WiderBuild) -> None:
+        """Build it."""
+        seen.append(request)
+
+    return app
+
+
+def test_one_line_adds_an_option_an_argument_a_field_of_the_form_and_a_line_of_the_reference() -> None:
+    seen = list[WiderBuild]()
+    app = made_app(seen)
+    command_line.run_command(app, ["build", "album.yaml", "--colours", "5", "--set", "seed=1"], lambda *_: None)
+    assert (seen[0].definition, seen[0].colours, seen[0].overrides) == (Path("album.yaml"), 5, ["seed=1"])
+    assert "`--colours COUNT`: How many colours. *[default: 3]*" in command_line.describe_commands(app)
+    build = takes_request(WiderBuild)(lambda request: request.colours)
+    assert build("album.yaml", colours=4) == 4 and "colours: How many colours." in str(build.__doc__)
+    form = WiderBuild.model_json_schema()["properties"]["colours"]
+    assert form["default"] == 3 and form["minimum"] == 1 and form["description"] == "How many colours."
+
+
+def test_what_only_deployments_take_is_in_the_form_alone() -> None:
+    app = made_app([])
+    assert "nights" in WiderBuild.model_json_schema()["properties"]
+    assert "nights" not in command_line.describe_commands(app)
+    with pytest.raises(UsageError, match="--nights"):
+        command_line.run_command(app, ["build", "album.yaml", "--nights", "3"], lambda *_: None)
+
+
+def test_a_default_is_the_same_whether_typed_or_written_in_a_definition() -> None:
+    shared = AuditDefinition.model_fields.keys() & DrawRequest.model_fields.keys() - {"judge"}
+    assert {"runs", "depth", "judgments", "people", "seed"} <= shared
+    for name in shared:
+        one, other = (model.model_fields[name] for model in (AuditDefinition, DrawRequest))
+        assert one.get_default(call_default_factory=True) == other.get_default(call_default_factory=True), name
+
+
+SPLIT = {"split": {"validation": 1, "test": 1}}
+LIBRARIES = ("torch", "transformers", "sentence_transformers")
+# As where these are not installed: neither their modules nor their versions are found.
+WITHOUT = f"""
+import importlib.metadata, sys
+for library in {LIBRARIES!r}:
+    sys.modules[library] = None
+found = importlib.metadata.version
+def version(name):
+    if name.replace("-", "_") in {LIBRARIES!r}:
+        raise importlib.metadata.PackageNotFoundError(name)
+    return found(name)
+importlib.metadata.version = version
+from querytruth.cli.app import main
+main()
+"""
+
+
+def run_without_torch(place: Path, *words: str, code: int = 0) -> tuple[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, *words], cwd=place, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout, " ".join(done.stderr.split())
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> Path:
+    for number, name in enumerate(("dog", "cat", "boat")):
+        (tmp_path / "album").mkdir(exist_ok=True)
+        (tmp_path / "album" / f"{name}.jpg").write_bytes(make_jpeg((70 * number, 200 - 70 * number, 90), (100, 80)))
+    rows = ["file_name,language,caption", "dog.jpg,en,a wet dog", "cat.jpg,en,a grey cat", "boat.jpg,en,one red boat"]
+    (tmp_path / "captions.csv").write_text("\n".join(rows))
+    return tmp_path
+
+
+def write_recall(place: Path, **keys: object) -> str:
+    captions = {"model": "captions_file", "options": {"path": "captions.csv"}, "prompt": ["en/caption"]}
+    definition = {"name": "album", "kind": "recall", "images": "album", "render": {"size": 64}, "captions": captions}
+    definition |= {"near_duplicates": {"distance": None}, "ambiguity": {"text_embedder": "char_ngrams"}, **keys}
+    (place / "album.yaml").write_text(json.dumps(definition))
+    return "album.yaml"
+
+
+@pytest.mark.slow
+def test_a_set_is_built_evaluated_and_linted(album: Path) -> None:
+    out, _ = run_without_torch(album, "build", "recall", write_recall(album), "--in-process")
+    assert "album/v1 published" in out
+    out, _ = run_without_torch(album, "evaluate", "album", "--baseline", "lexical")
+    assert "hit@1" in out
+    (result,) = (album / "datasets" / "album" / "evaluations").rglob("result.json")
+    assert "torch" not in json.loads(result.read_text("utf-8"))["envelope"]["versions"]
+    run_without_torch(album, "lint", "album")
+
+
+@pytest.mark.parametrize(
+    ("keys", "library"),
+    [
+        ({"ambiguity": {"text_embedder": "model"}}, "torch"),
+        ({"ambiguity": {"text_embedder": "char_ngrams", "image_embedder": "model"}}, "torch"),
+        ({"captions": {"model": "qwen_vl", "options": {"name": "model"}, "prompt": ["en/caption"]}}, "torch"),
+    ],
+)
+@pytest.mark.thorough
+def test_a_build_with_a_model_names_what_is_missing(album: Path, keys: dict[str, object], library: str) -> None:
+    (album / "model").mkdir()
+    (album / "model" / "config.json").write_text("{}")
+    path = write_recall(album, **keys)
+    _, err = run_without_torch(album, "build", "recall", path, "--in-process", code=1)
+    assert f"needs {library}, which is not installed. Next: pip install {library}" in err
+
+
+@pytest.mark.thorough
+def test_an_evaluation_of_a_model_and_a_training_name_what_is_missing(tmp_path: Path) -> None:
+    publish_small_set(tmp_path, small_tables(graded=False))
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    _, err = run_without_torch(tmp_path, "evaluate", "small", "--out", "sets", "--model", "model", code=1)
+    assert "needs torch, which is not installed. Next: pip install torch" in err
+    (tmp_path / "training.yaml").write_text(
+        json.dumps({"name": "mine", "kind": "training", "set": "sets/small", **SPLIT})
+    )
+    _, err = run_without_torch(tmp_path, "train", "training.yaml", code=1)
+    assert "needs torch, which is not installed. Next: pip install torch" in err

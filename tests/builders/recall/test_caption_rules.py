@@ -1,10 +1,19 @@
 """A caption speaks of the image, to nobody: a reply that talks, or that holds markup, is none."""
 
+import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import prompts
 from builders.recall.caption_cleaning import clean_caption
-from builders.recall.caption_rules import parse_cleaning_rules
+from builders.recall.caption_rules import (
+    caption_ledger_item,
+    caption_query_id,
+    parse_cleaning_rules,
+    select_caption_overrides,
+)
+from querytruth.sets.decision_records import Override, latest_by_target
 
 RULES = parse_cleaning_rules({one: prompts.load_template(f"{one}/cleaning.yaml").text for one in ("zh", "en")})
 
@@ -180,3 +189,61 @@ def test_a_question_that_was_asked_for_may_say_you() -> None:
 def test_a_json_answer_is_unwrapped() -> None:
     for reply in ('{"caption": "A cat on a mat"}', '```json\n{"description": "A cat on a mat", "n": 1}\n```'):
         assert clean_caption(reply, "stop", "en", RULES).text == "A cat on a mat"
+
+
+def test_the_ids_of_published_sets_stay_what_they_are() -> None:
+    assert caption_query_id("img_a", "zh/caption", 0) == "q_729ddcefb2dd8e321fe0"
+    assert caption_ledger_item("a.jpg", "img_a", "zh/caption", 0) == "a.jpg · zh/caption"
+    assert caption_ledger_item("", "img_a", "zh/caption", 2) == "img_a · zh/caption 3"
+
+
+ROWS = pd.DataFrame(
+    [("q_a", "img_1", "zh", "caption"), ("q_b", "img_1", "zh", "caption"), ("q_c", "img_1", "en", "caption"),
+     ("q_d", "img_2", "zh", "caption")],
+    columns=["query_id", "image_id", "language", "style"],
+)  # fmt: skip
+
+
+def word(item: str, caption: str = "", at: str = "") -> Override:
+    return Override(item, "rescue", item, caption, "why", at=at)
+
+
+def test_words_on_images_are_none_on_captions() -> None:
+    wanted = select_caption_overrides(ROWS, {"img_1": word("img_1"), "http://a/1.jpg": word("http://a/1.jpg")})
+    assert (
+        not wanted.effective_ids and not wanted.decision_outcome([]).in_effect and not wanted.decision_outcome([]).stale
+    )
+
+
+@pytest.mark.parametrize("caption", ["……", " . ", "123", "！"])
+def test_a_caption_has_words(caption: str) -> None:
+    wanted = select_caption_overrides(ROWS, {"q_a": word("q_a", caption)})
+    assert not wanted.texts and not wanted.effective_ids and "no words" in wanted.decision_outcome(["q_a"]).stale[0][1]
+
+
+def test_a_text_is_one_line_and_alike_only_for_one_image_language_and_style() -> None:
+    rescues = {name: word(name, " 一只\n 狗 a dog ") for name in ("q_a", "q_b", "q_c", "q_d")}
+    wanted = select_caption_overrides(ROWS, rescues)
+    assert wanted.texts == dict.fromkeys(["q_a", "q_c", "q_d"], "一只 狗 a dog")
+    assert wanted.effective_ids == {"q_a", "q_c", "q_d"} and list(wanted.stale) == ["q_b"]
+    assert wanted.reason("q_a") == "why" and wanted.reason("q_b") is None
+
+
+def test_one_that_wants_no_other_words_counts_where_there_are_some() -> None:
+    wanted = select_caption_overrides(ROWS, {"q_a": word("q_a", " ")})
+    assert wanted.effective_ids == {"q_a"} and wanted.texts == {}
+    assert (
+        wanted.decision_outcome(["q_a"]).in_effect and "no person wrote" in wanted.decision_outcome(["q_d"]).stale[0][1]
+    )
+
+
+@given(st.permutations([word("q_a", "狗"), word("q_b", "狗"), word("q_d", "猫"), word("q_e", "鸟")]), st.randoms())
+@pytest.mark.thorough
+def test_no_order_matters(log: list[Override], chance: object) -> None:
+    rows = ROWS.sample(frac=1, random_state=chance.randrange(99))  # type: ignore[attr-defined]
+    wanted = select_caption_overrides(rows, {one.item: one for one in log})
+    assert wanted == select_caption_overrides(ROWS, latest_by_target([word("q_a", "狗"), *log[::-1]]))
+    assert wanted.texts == {"q_a": "狗", "q_d": "猫"} and list(wanted.stale) == ["q_b", "q_e"]
+    told = wanted.decision_outcome(["q_a", "q_b", "q_d"])
+    assert told.in_effect == sorted([word("q_a", "狗").decision_id, word("q_d", "猫").decision_id])
+    assert [one.text for one, _ in told.stale] == ["q_b", "q_e"]

@@ -1,5 +1,7 @@
 """Files that change after they were scanned, and rendered files that go bad: no other pixels get an image's id."""
 
+import errno
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +12,18 @@ import pandas as pd
 import pytest
 
 from builders.gallery import steps
-from builders.gallery.render_steps import load_shown_images, render_images
+from builders.gallery.render_steps import load_shown_images, locate_rendered, render_images
 from builders.publication import BuildResult
 from builders.recall.definition import RecallDefinition
 from builders.recall.steps import load_published_gallery
 from flows.definition_loader import parse_definition
 from flows.set_kinds import build_set
+from querytruth.backends.images import rendering as image_rendering
+from querytruth.backends.images import worker_processes
+from querytruth.backends.images.scan_parts import scan_store_folder
+from querytruth.backends.models.vector_store import VectorStore
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.definitions import RenderOptions
 from querytruth.errors import UserError
 from querytruth.records import image_id_of_bytes
 from querytruth.sets import image_vectors as embedding
@@ -125,3 +133,46 @@ def test_the_vector_of_a_changed_file_is_not_stored_under_the_old_id(
     frame = pd.DataFrame({"image_id": ids})
     pairs, _ = embedding.find_similar_pairs(frame, list(map(str, places)), "mean", 0.1, pile.parent)
     assert {tuple(pair) for pair in pairs} == {(0, 1), (0, 3), (1, 3)}, "all are similar, but the changed one"
+
+
+def test_a_source_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_location: str, _limit: int) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def map_here(work: Any, items: Any, **_more: Any) -> Any:
+        return map(work, items)
+
+    monkeypatch.setattr(image_rendering, "read_bounded", fail)
+    monkeypatch.setattr(worker_processes, "map_in_workers", map_here)
+    images = pd.DataFrame({"image_id": ["img_00"], "file_name": ["a.jpg"]})
+    source = tmp_path / "photos" / "a.jpg"
+    with pytest.raises(UserError, match="Input/output error") as caught, active_run(BuildRun()):
+        render_images(images, [str(source)], ["0" * 64], RenderOptions(), tmp_path / "set")
+    assert str(source) in str(caught.value)
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    return folder
+
+
+def test_scans_and_rendered_images_are_not_written_through_a_link(tmp_path: Path, outside: Path) -> None:
+    for name in (".scan", ".rendered"):
+        (tmp_path / name).symlink_to(outside)
+    with pytest.raises(UserError, match=r"\.scan .*is a link"):
+        scan_store_folder(tmp_path)
+    with pytest.raises(UserError, match=r"\.rendered .*is a link"):
+        locate_rendered(pd.Series(["img_00"]), RenderOptions(), tmp_path)
+
+
+def test_vectors_are_not_written_through_a_link(tmp_path: Path, outside: Path) -> None:
+    store = VectorStore(tmp_path / ".vectors", "a model")
+    store.add(["img_00"], np.ones((1, 4), np.float32))
+    (kept,) = (tmp_path / ".vectors").iterdir()
+    kept.rename(tmp_path / "moved")
+    kept.symlink_to(outside)
+    with pytest.raises(UserError, match="is a link"):
+        VectorStore(tmp_path / ".vectors", "a model")
+    assert not list(outside.iterdir())

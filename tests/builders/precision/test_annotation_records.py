@@ -27,7 +27,6 @@ BOX = {
     "area": 1200,
 }
 NAN, INF = float("nan"), float("inf")
-
 ODD_BOXES: list[tuple[Any, str]] = [
     (None, "not_an_object"),
     ([1, 2], "not_an_object"),

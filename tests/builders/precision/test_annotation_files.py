@@ -23,7 +23,6 @@ from querytruth.backends.files.json_stream import JsonObjectReader
 from querytruth.errors import UserError
 
 Shared = Callable[[str], Path]
-
 IMAGE = {"id": 7, "file_name": "images/v1/patch8/a.jpg", "height": 80, "width": 100, "license": 5, "url": ""}
 BOX = {
     "id": 1,

@@ -1,6 +1,8 @@
 """`querytruth gate` as CI calls it."""
 
+import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -103,3 +105,91 @@ def test_two_runs_that_list_the_same_pass_and_a_difference_below_the_cut_does_no
 
     out, _ = run(*line, "--candidate", "other.trec", code=3)
     assert "IDENTICAL" in out and "score the same on all" in out
+
+
+@pytest.mark.thorough
+def test_the_board_of_a_set(run: Run, tmp_path: Path) -> None:
+    publish_small_set(tmp_path, small_tables(graded=False))
+    assert "has no evaluation results" in run("leaderboard", "small", "--out", "sets", code=1)[1]
+    for name in ("oracle", "random", "lexical"):
+        run("evaluate", "small", "--out", "sets", "--baseline", name, "--no-page")
+    shutil.copytree(tmp_path / "sets/small/evaluations/v1/lexical", tmp_path / "sets/small/evaluations/v1/other")
+    out, _ = run("leaderboard", "small", "--out", "sets", "--to", "pages/board.html")
+    assert "no significant difference: lexical, other" in out and "1-2" in out
+    page = (tmp_path / "pages/board.html").read_text("utf-8")
+    assert len(page) < 1_000_000 and "oracle" in page and "language" in page
+    assert "<script" not in page and "http" not in page.replace("http-equiv", "")
+    rows = list(csv.DictReader((tmp_path / "pages/board.csv").open(encoding="utf-8-sig")))
+    ranks = {row["system"]: (row["best_rank"], row["worst_rank"]) for row in rows}
+    assert rows[0]["system"] == "oracle", "the ceiling stands first, without a rank"
+    assert ranks == {"oracle": ("", ""), "random": ("", ""), "lexical": ("1", "2"), "other": ("1", "2")}
+    board = json.loads((tmp_path / "pages/board.json").read_text("utf-8"))
+    assert board["metric"] == "ndcg@10" and board["groups"] == [["lexical", "other"]]
+    assert (
+        "is missing from some results" in run("leaderboard", "small", "--out", "sets", "--metric", "ndcg@7", code=1)[1]
+    )
+
+
+@pytest.mark.thorough
+def test_a_result_that_was_changed_is_refused_by_every_command_that_reads_it(run: Run, tmp_path: Path) -> None:
+    publish_small_set(tmp_path, small_tables(graded=False))
+    for name in ("oracle", "random"):
+        run("evaluate", "small", "--out", "sets", "--baseline", name, "--no-page")
+    results = tmp_path / "sets" / "small" / "evaluations"
+    oracle, rival = (str(results / "v1" / name) for name in ("oracle", "random"))
+    commands = {
+        "run.parquet": [
+            ("compare", "small", oracle, rival, "--out", "sets"),
+            (
+                "gate",
+                "small",
+                "--candidate",
+                oracle,
+                "--baseline",
+                rival,
+                "--metric",
+                "hit@1",
+                "--margin",
+                "0.1",
+                "--out",
+                "sets",
+            ),
+            ("evaluate", "small", "--run", oracle, "--out", "sets", "--name", "again"),
+            ("audit", "plan", "small", "--run", oracle, "--out", "sets"),
+            ("search", "small", "a dog, wet", "--run", oracle, "--out", "sets"),
+            ("review", "small", "--no-open", "--run", oracle, "--out", "sets"),
+        ],
+        "per_query.parquet": [("leaderboard", "small", "--out", "sets")],
+        "result.json": [
+            ("leaderboard", "small", "--out", "sets"),
+            ("compare", "small", oracle, rival, "--out", "sets"),
+        ],
+    }
+    for name, lines in commands.items():
+        file = Path(oracle, name)
+        whole = file.read_bytes()
+        file.write_bytes(whole.replace(b'"value": 1.0', b'"value": 0.9') if name == "result.json" else whole + b" ")
+        for line in lines:
+            error = run(*line, code=1)[1]
+            assert name in error.replace("\n", "") and "is damaged" in error.replace("\n", " "), (line, error)
+        file.write_bytes(whole)
+
+
+def test_the_size_from_a_discordance_and_from_a_pilot(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    (tmp_path / "truth.qrels").write_text("".join(f"q{n} 0 right{n} 1\n" for n in range(300)))
+    for name in ("old", "new"):
+        hits = rng.random(300) >= 0.1
+        rows = [f"q{n} Q0 {'right' if hits[n] else name}{n} 1 1.0 x\n" for n in range(300)]
+        (tmp_path / f"{name}.trec").write_text("".join(rows))
+    planned = ["plan-size", "--qrels", "truth.qrels", "--difference", 0.02]
+    out, _ = run(*planned, "--discordance", 0.2)
+    assert "3,189 queries would let a gate with a margin of 0.02 pass an equal system with the same power" in out
+    assert (
+        "needs 3,924 queries (300 available)" in out and "3,924 judgments, about 6.5 hours (6.0 s each, assumed)" in out
+    )
+    plan = json.loads(run(*planned, "--pilot", "old.trec", "new.trec", "--json")[0])
+    assert 2500 < plan["queries"] < 5000 and 1 < plan["judgments_per_query"] < 1.3
+    assert "needs exactly one source" in run(*planned, code=1)[1]
+    assert "is less than the difference" in run(*planned, "--discordance", 0.01, code=1)[1]
+    assert "plan for hit@K" in run(*planned, "--discordance", 0.2, "--metric", "ndcg@10", code=1)[1]

@@ -24,28 +24,10 @@ from querytruth.cli import command_line, command_list
 from querytruth.cli.app import app
 from querytruth.errors import UsageError
 from querytruth.requests import IN_FORMS, ByName, takes_request
+from tests.cli.conftest import Run
 from tests.command_runner import invoke
 from tests.images import make_jpeg
 from tests.small_sets import publish_small_set, small_tables
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    def command(*words: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "querytruth", *map(str, words)],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        assert "Traceback" not in done.stderr
-        return done
-
-    return command
 
 
 def rows_of(path: Path) -> list[list[str]]:
@@ -73,10 +55,10 @@ def test_a_set_of_real_photos_is_built_reviewed_and_changed_in_exactly_the_rows_
         "render": {"size": 128, "mode": "fit"},
     }
     (tmp_path / "tiny.yaml").write_text(json.dumps(definition))
-    built = json.loads(run("build", "precision", "tiny.yaml", "--json").stdout)
+    built = run.json("build", "precision", "tiny.yaml")
     assert built["counts"]["images"] == 100
-    assert "100 images" in run("build", "precision", "tiny.yaml").stdout
-    assert "intact" in run("verify", "tiny").stdout
+    assert "100 images" in run("build", "precision", "tiny.yaml")[0]
+    assert "intact" in run("verify", "tiny")[0]
     run("lint", "tiny")
 
     run("review", "export-csv", "tiny", "--to", "review", "--judgments", 40)
@@ -94,14 +76,14 @@ def test_a_set_of_real_photos_is_built_reviewed_and_changed_in_exactly_the_rows_
         row[header.index("decision")] = "0" if row[header.index("relevance")] != "0" else "2"
     save(tmp_path / "review" / "judgments.csv", [header, *judged])
 
-    assert "4 decisions" in run("review", "import-csv", "tiny", "review/queries.csv", "--dry-run").stdout
+    assert "4 decisions" in run("review", "import-csv", "tiny", "review/queries.csv", "--dry-run")[0]
     assert not (tmp_path / "datasets" / "tiny" / "decisions.jsonl").exists()
     run("review", "import-csv", "tiny", "review/queries.csv")
     run("review", "import-csv", "tiny", "review/judgments.csv", "--reviewer", "lin")
-    applied = run("apply", "tiny").stdout
+    applied = run("apply", "tiny")[0]
     assert "tiny/v2 published" in applied and "its page: " in applied
     assert "tiny/v2" in (tmp_path / "datasets" / "tiny" / "shown" / "v2.html").read_text("utf-8")
-    found: dict[str, Any] = json.loads(run("diff", "tiny/v1", "tiny/v2", "--json").stdout)
+    found: dict[str, Any] = run.json("diff", "tiny/v1", "tiny/v2")
     assert len(found["queries_changed"]) == 3
     assert [row["query_id"] for row in found["queries_removed"]] == [dropped]
     # The six decisions hold for all texts that ask the same, in both languages.
@@ -111,37 +93,35 @@ def test_a_set_of_real_photos_is_built_reviewed_and_changed_in_exactly_the_rows_
     assert {(row["query_id"], row["image_id"]) for row in found["judgments_changed"]} == decided
     assert not any(found[name] for name in ("queries_added", "images_added", "images_removed", "images_changed"))
     assert not found["judgments_added"] and not found["judgments_removed"]
-    told = run("diff", "tiny/v1", "tiny/v2", "--page", "diff.html", "--page-language", "zh").stdout
+    told = run("diff", "tiny/v1", "tiny/v2", "--page", "diff.html", "--page-language", "zh")[0]
     page = (tmp_path / "diff.html").read_text("utf-8")
     assert "移除的查询" in page and "tiny/v1 → tiny/v2" in page and page.count('<img src="data:image/jpeg') > 3
     assert all(
         line in told for line in ("Queries removed: 1", "Queries changed: 3", f"Judgments changed: {len(decided)}")
     )
     assert "the queries differ" in told
-    assert "unchanged" in run("apply", "tiny").stdout
-    assert "unchanged" in run("build", "precision", "tiny.yaml").stdout, (
-        "the same decisions carried over to a new build"
-    )
-    assert "same content digest" in run("rebuild", "tiny", "--check").stdout
-    assert "same content digest" in run("rebuild", "tiny/v1", "--check").stdout
-    assert "intact" in run("verify", "tiny/v2").stdout
+    assert "unchanged" in run("apply", "tiny")[0]
+    assert "unchanged" in run("build", "precision", "tiny.yaml")[0], "the same decisions carried over to a new build"
+    assert "same content digest" in run("rebuild", "tiny", "--check")[0]
+    assert "same content digest" in run("rebuild", "tiny/v1", "--check")[0]
+    assert "intact" in run("verify", "tiny/v2")[0]
 
 
 @pytest.mark.thorough
 def test_init_plan_build_show_export(run: Run, tmp_path: Path, make_world: Callable[..., Path]) -> None:
     make_world()
-    assert "pets" not in run("init", "precision", "--annotations", "instances.json", "--out", "mine.yaml").stdout
-    planned = run("build", "precision", "mine.yaml", "--plan").stdout
+    assert "pets" not in run("init", "precision", "--annotations", "instances.json", "--out", "mine.yaml")[0]
+    planned = run("build", "precision", "mine.yaml", "--plan")[0]
     assert "80 labels → 3 of level 1 → 3 of level 2 → 1 of level 3" in planned
     assert not (tmp_path / "datasets").exists()
     run("build", "precision", "mine.yaml", "--set", "name=pets", "--set", "title=Pets & friends <3")
-    shown = run("show", "pets").stdout
+    shown = run("show", "pets")[0]
     assert "pets/v1" in shown and "never prominent" in shown
     card = (tmp_path / "datasets" / "pets" / "v1" / "README.md").read_text()
     assert "# Pets &amp; friends &lt;3" in card and "licence" not in card.split("---")[1]
     run("export", "pets", "trec", "out")
     assert (tmp_path / "out" / "qrels.txt").exists()
-    assert json.loads(run("show", "pets", "--json").stdout)["name"] == "pets"
+    assert run.json("show", "pets")["name"] == "pets"
 
 
 @pytest.mark.parametrize(
@@ -159,9 +139,8 @@ def test_init_plan_build_show_export(run: Run, tmp_path: Path, make_world: Calla
 )
 @pytest.mark.thorough
 def test_a_wrong_call_is_one_line_and_says_what_next(run: Run, words: list[str], code: int, line: str) -> None:
-    done = run(*words, code=code)
-    assert line in done.stderr
-    assert done.stderr.strip().splitlines()[-1].startswith("error ")
+    told = run.error(*words, code=code)
+    assert line in told and told.count("error ") == 1
 
 
 @pytest.mark.thorough
@@ -174,15 +153,14 @@ def test_a_damaged_set_ends_with_1_and_names_the_file(
     data = bytearray(table.read_bytes())
     data[len(data) // 2] ^= 1
     table.write_bytes(data)
-    assert "qrels.parquet: its checksum does not match" in run(
-        "verify", "pets", "--out", "sets", code=1
-    ).stdout.replace("\n", "")
-    assert json.loads(run("verify", "pets", "--out", "sets", "--json", code=1).stdout)["problems"]
+    verify = ("verify", "pets", "--out", "sets")
+    assert "qrels.parquet: its checksum does not match" in run(*verify, code=1)[0].replace("\n", "")
+    assert run.json(*verify, code=1)["problems"]
 
 
 @pytest.mark.thorough
 def test_every_command_has_help_with_an_example(run: Run) -> None:
-    top = run("--help").stdout
+    top = run("--help")[0]
     single = ["demo", "init", "show", "verify", "lint", "diff", "rebuild", "export", "publish", "fetch", "apply"]
     single += ["topics", "objects", "collect", "import", "evaluate", "compare", "search", "train"]
     for words in [*single, "build precision", "review export-csv", "review import-csv"]:
@@ -306,12 +284,12 @@ def test_a_definition_names_its_kind_and_what_was_refused_is_listed_by_name(run:
     (tmp_path / "photos/notes.jpg").write_text("no image", "utf-8")
     (tmp_path / "mine.yaml").write_text("kind: gallery\nname: mine\nimages: photos\n", "utf-8")
     run("build", "mine.yaml")
-    assert "notes.jpg" in run("show", "mine", "--rejected", "all").stdout
-    (refused,) = json.loads(run("show", "mine", "--rejected", "not_an_image", "--json").stdout)
+    assert "notes.jpg" in run("show", "mine", "--rejected", "all")[0]
+    (refused,) = run.json("show", "mine", "--rejected", "not_an_image")
     assert (refused["item"], refused["stage"], refused["bucket"]) == ("notes.jpg", "scan", "quarantined")
-    assert "choose from all, not_an_image (1)" in run("show", "mine", "--rejected", "blurred", code=1).stderr
+    assert "choose from all, not_an_image (1)" in run.error("show", "mine", "--rejected", "blurred")
     (tmp_path / "none.yaml").write_text("name: mine\n", "utf-8")
-    assert "key 'kind' is missing" in run("build", "none.yaml", code=1).stderr
+    assert "key 'kind' is missing" in run.error("build", "none.yaml")
 
 
 class WiderBuild(RecallBuild):

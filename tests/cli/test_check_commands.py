@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ import pytest
 
 import querytruth as qt
 from tests.checks.golden_world import PHOTOS, Search, serve, write_golden, write_photos
+from tests.cli.conftest import Run
 from tests.loopback import CannedResponse, send_raw, stay_silent
 
-Run = Callable[..., tuple[str, str]]
 CASES: list[dict[str, Any]] = [
     {"query": "红色的雨伞", "must": ["p00.jpg", "p02.jpg"]},
     {"query": "dog on a beach", "any": ["p01.jpg", "p11.jpg"], "must_not": ["p09.jpg"]},
@@ -34,7 +34,7 @@ def search(tmp_path: Path) -> Iterator[Search]:
 
 
 def check(run: Run, *more: str, code: int = 0) -> dict[str, Any]:
-    return dict(json.loads(run("check", "golden.yaml", "--json", *more, code=code)[0]))
+    return dict(run.json("check", "golden.yaml", *more, code=code))
 
 
 def test_a_query_that_loses_its_image_is_named_with_the_ranks_before_and_now(run: Run, search: Search) -> None:
@@ -93,7 +93,7 @@ def test_recorded_answers_are_replayed_without_a_connection(run: Run, search: Se
     _, err = run("check", "golden.yaml", "--offline", code=1)
     assert "has no recorded answer for 1 of 5 queries. Next: run once without --offline" in err
     (tmp_path / "golden.answers.json").write_text("[]")
-    assert "golden.answers.json" in run("check", "golden.yaml", "--offline", code=1)[1]
+    assert "golden.answers.json" in run.error("check", "golden.yaml", "--offline")
 
 
 def test_reports_for_ci_have_a_case_each(run: Run, search: Search, tmp_path: Path) -> None:
@@ -142,8 +142,8 @@ def test_a_service_that_is_down_slow_or_odd_is_one_line_and_no_case_passes(
             assert err.count("error") == 1 and list((tmp_path / "check").iterdir()) == []
         search.odd = {}
         search.lists = {one["query"]: ["img-77", "img-78"] for one in cases}
-        assert "returned no image of" in run("check", "golden.yaml", code=1)[1]
-    assert "answered none" in run("check", "golden.yaml", code=1)[1], "nobody is there any more"
+        assert "returned no image of" in run.error("check", "golden.yaml")
+    assert "answered none" in run.error("check", "golden.yaml"), "nobody is there any more"
 
 
 def test_one_query_without_an_answer_fails_and_the_lock_keeps_its_ranks(
@@ -172,7 +172,7 @@ def test_ids_of_a_service_are_matched_with_the_files_of_the_folder(run: Run, tmp
     ):
         with serve(tmp_path, ids=form) as search:
             search.lists["a"] = [answered]
-            assert line in run("check", "golden.yaml", code=1)[1]
+            assert line in run.error("check", "golden.yaml")
 
 
 def test_a_run_stands_in_the_place_of_a_service(run: Run, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_run_stands_in_the_place_of_a_service(run: Run, tmp_path: Path) -> Non
     assert found["cases"][0]["ranks"][0]["rank"] == 2, "a result that is none of the folder's keeps its rank"
     assert found["cases"][2]["problems"] == ["no answer: not in the run"]
     (tmp_path / "new.trec").write_text("7 0 p00.jpg 1 9 x\n")
-    assert "has none of the queries of the cases (it has '7')" in run("check", "golden.yaml", code=1)[1]
+    assert "has none of the queries of the cases (it has '7')" in run.error("check", "golden.yaml")
     (tmp_path / "new.jsonl").write_text('{"query_id": "red umbrella", "results": ["p00.jpg"]}\n')
     assert check(run, "--run", "new.jsonl", code=1)["cases"][0]["status"] == "pass"
 
@@ -207,9 +207,9 @@ def test_bad_input_ends_with_2_and_a_line(
     write_golden(tmp_path, cases)
     _, err = run("check", "golden.yaml", code=2)
     assert line in err and err.count("Next:") == 1
-    assert "Next:" in run("check", "missing.yaml", code=2)[1]
+    assert "Next:" in run.error("check", "missing.yaml", code=2)
     write_golden(tmp_path, CASES, system="nothing.yaml")
-    assert "nothing.yaml" in run("check", "golden.yaml", code=2)[1]
+    assert "nothing.yaml" in run.error("check", "golden.yaml", code=2)
 
 
 def test_from_python(search: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 import csv
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,9 +10,9 @@ import numpy as np
 import pytest
 
 import querytruth as qt
+from tests.cli.conftest import Run
 from tests.small_sets import publish_small_set, small_tables
 
-Run = Callable[..., tuple[str, str]]
 QUERIES = 600
 
 
@@ -66,20 +65,20 @@ def test_slices_of_a_set_are_gated_besides_all_queries(run: Run, tmp_path: Path)
     folder = "sets/small/evaluations/v1"
     gated = ["gate", "small", "--out", "sets", "--candidate", f"{folder}/random", "--baseline", f"{folder}/oracle"]
     gated += ["--metric", "hit@1", "--margin", 0.01]
-    found = json.loads(run(*gated, "--slice", "language=en", "--json", code=3)[0])
+    found = run.json(*gated, "--slice", "language=en", code=3)
     assert [(one["slice"], one["queries"]) for one in found["checks"]] == [("", 4), ("language=en", 3)]
     assert found["labels"] == 2
     assert "2 labels: the search could fail for up to 100% of labels undetected" in run(*gated, code=3)[0]
-    assert "has no judged queries" in run(*gated, "--slice", "language=de", code=1)[1]
-    assert "is not a slice of this set" in run(*gated, "--slice", "colour=red", code=1)[1]
-    assert "has no measured latency" in run(*gated, "--max-latency", "p95=200", code=1)[1]
+    assert "has no judged queries" in run.error(*gated, "--slice", "language=de")
+    assert "is not a slice of this set" in run.error(*gated, "--slice", "colour=red")
+    assert "has no measured latency" in run.error(*gated, "--max-latency", "p95=200")
 
 
 def test_what_cannot_be_gated_is_refused_in_one_line(run: Run, judged: Path) -> None:
-    assert "not between 0 and 1" in run(*arguments("same")[:-1], "0", code=2)[1]
-    assert "do not match" in run(*arguments("same", "--margin", 0.1), code=2)[1]
-    assert "is not a latency budget" in run(*arguments("same", "--max-latency", "p97=1"), code=2)[1]
-    assert "is not aspect=value" in run(*arguments("same", "--slice", "zh"), code=2)[1]
+    assert "not between 0 and 1" in run.error(*arguments("same")[:-1], "0", code=2)
+    assert "do not match" in run.error(*arguments("same", "--margin", 0.1), code=2)
+    assert "is not a latency budget" in run.error(*arguments("same", "--max-latency", "p97=1"), code=2)
+    assert "is not aspect=value" in run.error(*arguments("same", "--slice", "zh"), code=2)
 
 
 def test_the_same_from_python(judged: Path) -> None:
@@ -110,7 +109,7 @@ def test_two_runs_that_list_the_same_pass_and_a_difference_below_the_cut_does_no
 @pytest.mark.thorough
 def test_the_board_of_a_set(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
-    assert "has no evaluation results" in run("leaderboard", "small", "--out", "sets", code=1)[1]
+    assert "has no evaluation results" in run.error("leaderboard", "small", "--out", "sets")
     for name in ("oracle", "random", "lexical"):
         run("evaluate", "small", "--out", "sets", "--baseline", name, "--no-page")
     shutil.copytree(tmp_path / "sets/small/evaluations/v1/lexical", tmp_path / "sets/small/evaluations/v1/other")
@@ -125,9 +124,7 @@ def test_the_board_of_a_set(run: Run, tmp_path: Path) -> None:
     assert ranks == {"oracle": ("", ""), "random": ("", ""), "lexical": ("1", "2"), "other": ("1", "2")}
     board = json.loads((tmp_path / "pages/board.json").read_text("utf-8"))
     assert board["metric"] == "ndcg@10" and board["groups"] == [["lexical", "other"]]
-    assert (
-        "is missing from some results" in run("leaderboard", "small", "--out", "sets", "--metric", "ndcg@7", code=1)[1]
-    )
+    assert "is missing from some results" in run.error("leaderboard", "small", "--out", "sets", "--metric", "ndcg@7")
 
 
 @pytest.mark.thorough
@@ -170,7 +167,7 @@ def test_a_result_that_was_changed_is_refused_by_every_command_that_reads_it(run
         whole = file.read_bytes()
         file.write_bytes(whole.replace(b'"value": 1.0', b'"value": 0.9') if name == "result.json" else whole + b" ")
         for line in lines:
-            error = run(*line, code=1)[1]
+            error = run.error(*line)
             assert name in error.replace("\n", "") and "is damaged" in error.replace("\n", " "), (line, error)
         file.write_bytes(whole)
 
@@ -188,8 +185,8 @@ def test_the_size_from_a_discordance_and_from_a_pilot(run: Run, tmp_path: Path) 
     assert (
         "needs 3,924 queries (300 available)" in out and "3,924 judgments, about 6.5 hours (6.0 s each, assumed)" in out
     )
-    plan = json.loads(run(*planned, "--pilot", "old.trec", "new.trec", "--json")[0])
+    plan = run.json(*planned, "--pilot", "old.trec", "new.trec")
     assert 2500 < plan["queries"] < 5000 and 1 < plan["judgments_per_query"] < 1.3
-    assert "needs exactly one source" in run(*planned, code=1)[1]
-    assert "is less than the difference" in run(*planned, "--discordance", 0.01, code=1)[1]
-    assert "plan for hit@K" in run(*planned, "--discordance", 0.2, "--metric", "ndcg@10", code=1)[1]
+    assert "needs exactly one source" in run.error(*planned)
+    assert "is less than the difference" in run.error(*planned, "--discordance", 0.01)
+    assert "plan for hit@K" in run.error(*planned, "--discordance", 0.2, "--metric", "ndcg@10")

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +19,9 @@ from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger
 from tests.audit.test_shortcuts import draw_set, leak_captions
+from tests.cli.conftest import Run
 from tests.small_sets import publish_small_set, small_tables
 
-Run = Callable[..., tuple[str, str]]
 MONTHS = ("2024-01", "2024-02", "2024-03", "2024-04")
 
 
@@ -70,7 +69,7 @@ def test_a_lost_month_and_a_month_that_nobody_asks_about_are_found_and_shown(run
     page = Path("zh/notice.html").read_text("utf-8")
     assert "评测集能发现什么" in page and "月份：2024-03" in page and "missing" not in page
     Path("sets/album/notice/v1/notice.json").write_text("[]")
-    assert "run `querytruth notice` again" in run("show", "album", "--out", "sets", code=1)[1]
+    assert "run `querytruth notice` again" in run.error("show", "album", "--out", "sets")
 
 
 @pytest.mark.thorough
@@ -126,11 +125,11 @@ def test_evaluate_asks_again_in_other_typing(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
     words = ("evaluate", "small", "--out", "sets", "--perturb", "--no-store")
     assert "the same queries in other spellings" in run(*words, "--baseline", "lexical")[0]
-    shown = json.loads(run(*words, "--baseline", "lexical", "--json")[0])
+    shown = run.json(*words, "--baseline", "lexical")
     assert {row["kind"] for row in shown["typing"][0]} > {"upper case", "doubled blanks"}
     run_file = pd.DataFrame({"q": ["q"], "0": 0, "i": ["i"], "r": 1, "s": 1, "n": "x"})
     run_file.to_csv("r.trec", sep=" ", header=False, index=False)
-    assert "needs a system that accepts new texts" in run(*words, "--run", "r.trec", "--max-unknown", 1, code=1)[1]
+    assert "needs a system that accepts new texts" in run.error(*words, "--run", "r.trec", "--max-unknown", 1)
 
 
 @pytest.mark.thorough
@@ -168,5 +167,5 @@ def test_a_leak_is_in_the_table_in_the_files_and_on_the_card(run: Run, tmp_path:
 @pytest.mark.thorough
 def test_a_set_of_four_queries_measures_no_shortcut(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables())
-    shown = json.loads(run("notice", "small", "--out", "sets", "--json", "--to", "found", "--draws", 10)[0])
+    shown = run.json("notice", "small", "--out", "sets", "--to", "found", "--draws", 10)
     assert shown["shortcuts"] == [] and "Not measured" in Path("found/notice.html").read_text("utf-8")

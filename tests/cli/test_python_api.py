@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import querytruth as qt
 from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import StoredSet
+from tests.cli.conftest import Run
 from tests.flows.stub_generator import StubGenerator
 from tests.flows.test_topics_and_objects import answering, definition
 from tests.images import make_jpeg
@@ -287,9 +287,6 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, ask: object, reason: str) ->
     with pytest.raises(qt.UserError, match=reason) as refused:
         ask(small.path)  # type: ignore[operator]
     assert "\n" not in str(refused.value)
-
-
-Run = Callable[..., tuple[str, str]]
 
 
 def test_a_plan_from_python_is_that_of_the_command(run: Run, tmp_path: Path) -> None:

@@ -124,9 +124,7 @@ def test_a_trial_says_what_to_write(run: Run, search: Loopback, tmp_path: Path) 
     assert "4 of the 4 ids that do not match image_id have one form: write ids: file_name" in " ".join(shown.split())
     file.write_text(file.read_text() + "ids: file_name\nscore: match\n")
     assert "0 match nothing in small" in run(*trial)[0]
-    result = json.loads(run("evaluate", "small", "--out", "sets", "--system", "my-search.yaml", "--json")[0])[
-        "results"
-    ][0]
+    result = run.json("evaluate", "small", "--out", "sets", "--system", "my-search.yaml")["results"][0]
     assert result["counts"]["search_system"]["answers"] == 4
     assert (tmp_path / "sets/small/evaluations/v1/my-search/report.html").is_file()
 
@@ -163,7 +161,7 @@ def test_a_trial_proposes_the_line_that_maps_ids_of_another_form(run: Run, tmp_p
     assert f"Next: write {line}" in told, "an evaluation of which nothing maps is no row of zeros"
     file.write_text(file.read_text() + line + "\n")
     assert "0 match nothing in small" in run(*trial)[0]
-    answers = json.loads(run("evaluate", "small", "--out", "sets", "--system", "my-search.yaml", "--json")[0])
+    answers = run.json("evaluate", "small", "--out", "sets", "--system", "my-search.yaml")
     assert answers["results"][0]["counts"]["search_system"]["unmapped_results"] == 0
     server.close()
 

@@ -10,7 +10,7 @@ from builders.publication import publish_decisions
 from flows import audit as audit_flow
 from flows.audit import AuditParameters, audit_set
 from flows.prefect_runs import artifacts as build_artifacts
-from tests.flows.audited_set import ALL_ANSWERED, AuditedSet, make_audited_set
+from tests.audited_set import ALL_ANSWERED, AuditedSet, make_audited_set
 
 
 @pytest.fixture

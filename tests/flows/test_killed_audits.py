@@ -12,7 +12,7 @@ import pytest
 from querytruth.audit.audit_files import list_audits, read_audit
 from querytruth.sets.decision_log import read_decisions
 from querytruth.sets.decision_records import QueryDecision
-from tests.flows.audited_set import AuditedSet, make_audited_set
+from tests.audited_set import AuditedSet, make_audited_set
 from tests.flows.killed_builds import kill_at_many_moments, open_build_processes
 from tests.flows.test_recall_set import said
 from tests.loopback import CannedResponse, ReceivedRequest, loopback
@@ -30,7 +30,7 @@ from querytruth.audit.steps import start_audit
 from querytruth.audit.judge_reliability import check_judge
 from querytruth.audit.definition import AuditKeys, JudgeOptions
 from querytruth.backends.steps import BuildRun, active_run
-from tests.flows.audited_set import AuditedSet
+from tests.audited_set import AuditedSet
 def work(name):
     given = json.loads(Path(name).read_text())
     audited = AuditedSet(Path(given["path"]), Path(given["run"]))

@@ -12,7 +12,7 @@ from querytruth.sets import set_files
 from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.version_difference import compare_versions
-from tests.flows.audited_set import ALL_ANSWERED, make_audited_set
+from tests.audited_set import ALL_ANSWERED, make_audited_set
 from tests.flows.bars_set import write_bars_set
 from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
 from tests.flows.stub_generator import StubGenerator

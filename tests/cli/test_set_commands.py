@@ -1,14 +1,40 @@
-"""Commands that read a set leave its folder as it was, also where they may write to it."""
+"""What the shell completes of sets, and that commands which read a set leave it as it was."""
 
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Run
+from tests.command_runner import invoke
 from tests.small_sets import publish_small_set, small_tables
 
-Run = Callable[..., tuple[str, str]]
+
+def complete(*words: object) -> list[str]:
+    """What the shell offers in the place of the last word."""
+    return invoke("__complete", *words).stdout.partition("begin\n")[2].splitlines()
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("world")
+    publish_small_set(folder, small_tables())
+    folder.joinpath("sets/smoke").mkdir()
+    return folder / "sets"
+
+
+def test_sets_are_completed_and_after_a_slash_their_versions(sets: Path) -> None:
+    assert complete("show", "--out", sets, "sm") == ["small"]
+    assert complete("review", "--out", sets, "small/") == ["small/v1"]
+    assert complete("evaluate", "--out", sets / "gone", "s") == []
+    assert complete("compare", "--out", sets, "small", "sm") == [], "a run is no set"
+
+
+def test_formats_are_completed() -> None:
+    assert complete("export", "small", "tre") == ["trec"]
+    assert complete("import", "flickr8k") == ["flickr8k", "flickr8k_cn"]
+
+
 READS = [
     ["show", "small"],
     ["verify", "small"],

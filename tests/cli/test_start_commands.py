@@ -1,6 +1,12 @@
 """The first hour: a definition from a line, its checks before a build, and endpoints that do not answer."""
 
 import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +14,12 @@ import pandas as pd
 import pytest
 import yaml
 
+from builders.publication import BuildResult
+from builders.recall.definition import RecallDefinition
 from flows.definition_loader import load_definition
 from querytruth.backends.models.chat import Failure
 from querytruth.backends.models.chat_completion import explain_failure
+from querytruth.cli import build_output
 from tests.cli.conftest import Run
 from tests.images import draw_scene, make_jpeg
 from tests.loopback import CannedResponse, loopback, unused_url
@@ -56,14 +65,14 @@ def test_without_options_the_starter_is_that_of_the_article(run: Run, tmp_path: 
     ],
 )
 def test_options_that_do_not_go_together_are_one_line(run: Run, options: list[str], named: str) -> None:
-    assert named in run("init", *options, code=1)[1]
+    assert named in run.error("init", *options)
 
 
 def test_the_version_and_the_sets_are_listed(run: Run, tmp_path: Path) -> None:
     assert run("--version")[0].startswith("querytruth ")
-    assert "is not a folder" in run("list", code=1)[1]
+    assert "is not a folder" in run.error("list")
     stored = publish_small_set(tmp_path, small_tables())
-    [listed] = json.loads(run("list", "--out", "sets", "--json")[0])
+    [listed] = run.json("list", "--out", "sets")
     assert (listed["name"], listed["version"], listed["images"]) == (stored.manifest["name"], 1, 4)
     assert stored.manifest["name"] in run("list", "--out", "sets")[0]
 
@@ -83,7 +92,7 @@ def test_a_folder_of_runs_that_name_files_is_evaluated(run: Run, tmp_path: Path)
     assert [one["system"]["name"] for one in results] == ["with folders", "without"]
     values = {one["figures"][0]["value"] for one in results}
     assert len(values) == 1 and values.pop() > 0
-    assert "did you mean 'file_name'?" in run(*words, "--ids", "filename", code=2)[1]
+    assert "did you mean 'file_name'?" in run.error(*words, "--ids", "filename", code=2)
     matched = json.loads(run(*words)[0])["results"]  # also where nobody says what the runs name
     assert [one["figures"][0]["value"] for one in matched] == [one["figures"][0]["value"] for one in results]
     assert [one["counts"]["ids_of_others"] for one in matched] == [{"images": {"file_name": 2}}] * 2
@@ -173,7 +182,7 @@ def test_an_index_of_all_files_may_answer_with_copies_that_the_gallery_lists_onc
     }.items():
         (tmp_path / f"{name}.json").write_text(json.dumps({query: answers}))
         words = ["evaluate", "small", "--out", "sets", "--run", f"{name}.json", "--ids", "file_name", "--no-page"]
-        (result,) = json.loads(run(*words, "--metrics", "rr@2", "--json")[0])["results"]
+        (result,) = run.json(*words, "--metrics", "rr@2")["results"]
         values[name] = result["figures"][0]["value"]
     assert values["original"] == values["crop"] == values["bare"] == 2 * values["copy"] > 0
 
@@ -189,3 +198,177 @@ def test_a_set_of_keys_alone_is_named_after_its_file(run: Run, tmp_path: Path) -
     assert "facts/v1" in out
     _, told = run("build", "precision", code=2)
     assert "Next: give it, or --set annotations=…" in told
+
+
+QUESTIONS = ("Folder of the images", "Address of the endpoint", "Model that writes the captions", "zh or en")
+
+
+class Typist:
+    """A person at a terminal, in front of a command."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.terminal, inner = pty.openpty()
+        command = [sys.executable, "-m", "querytruth", "init", "recall", *arguments]
+        self.process = subprocess.Popen(command, cwd=folder, stdin=inner, stdout=inner, stderr=inner)
+        os.close(inner)
+        self.screen = ""
+
+    def read_until(self, text: str) -> None:
+        while text not in self.screen:
+            assert select.select([self.terminal], [], [], 60)[0], f"no {text!r} in {self.screen!r}"
+            self.screen += os.read(self.terminal, 4096).decode()
+
+    def type(self, text: str) -> None:
+        os.write(self.terminal, text.encode())
+
+    def leave(self) -> int:
+        """The exit status, once all that the command prints is read."""
+        try:
+            while more := os.read(self.terminal, 4096):
+                self.screen += more.decode()
+        except OSError:  # the other end is closed
+            pass
+        os.close(self.terminal)
+        return self.process.wait()
+
+
+def answer(folder: Path, answers: list[str], *arguments: str) -> Typist:
+    typist = Typist(folder, *arguments)
+    for question, reply in zip(QUESTIONS, answers, strict=True):
+        typist.read_until(question)
+        typist.type(f"{reply}\n")
+    return typist
+
+
+def read_definition(folder: Path) -> RecallDefinition:
+    definition = load_definition(folder / "recall.yaml", [], "recall")
+    assert isinstance(definition, RecallDefinition)
+    return definition
+
+
+@pytest.mark.thorough
+def test_four_answers_make_a_definition_that_can_be_built(tmp_path: Path) -> None:
+    typist = answer(tmp_path, ["我的照片", "http://127.0.0.1:9/v1", "qwen3-vl", "en"])
+    assert typist.leave() == 0
+    assert "Next: querytruth build recall recall.yaml --plan" in typist.screen
+    definition = read_definition(tmp_path)
+    assert definition.images == str(tmp_path / "我的照片") and definition.captions.prompt == ["en/caption"]
+    assert definition.captions.model == "openai_compatible"
+    assert definition.captions.options["base_url"] == "http://127.0.0.1:9/v1"
+    assert definition.captions.options["name"] == "qwen3-vl"
+
+
+@pytest.mark.slow
+def test_enter_alone_takes_what_stands_in_brackets(tmp_path: Path) -> None:
+    typist = answer(tmp_path, ["", "", "", ""])
+    assert typist.leave() == 0
+    assert "(images)" in typist.screen and "(Qwen/Qwen3-VL-8B-Instruct)" in typist.screen
+    definition = read_definition(tmp_path)
+    assert definition.images == str(tmp_path / "images") and definition.captions.model == "qwen_vl"
+    assert definition.captions.prompt == ["zh/caption"]
+
+
+@pytest.mark.slow
+def test_what_an_option_gives_is_not_asked(tmp_path: Path) -> None:
+    typist = Typist(tmp_path, "--images", "photos", "--endpoint", "http://127.0.0.1:9/v1", "--model", "m")
+    typist.read_until("zh or en")
+    typist.type("zh\n")
+    assert typist.leave() == 0
+    assert not any(question in typist.screen for question in QUESTIONS[:3])
+
+
+@pytest.mark.slow
+def test_a_wrong_answer_is_one_line_and_writes_nothing(tmp_path: Path) -> None:
+    typist = answer(tmp_path, ["photos", "localhost:11434", "m", "zh"])
+    assert typist.leave() == 1
+    assert (
+        "localhost:11434 (init): is not an http address. Next: give an address such as http://localhost:11434/v1"
+        in " ".join(typist.screen.split())
+    )
+    assert "Traceback" not in typist.screen and not (tmp_path / "recall.yaml").exists()
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_a_question_writes_nothing(tmp_path: Path) -> None:
+    typist = Typist(tmp_path)
+    typist.read_until(QUESTIONS[0])
+    typist.process.send_signal(signal.SIGINT)
+    assert typist.leave() in (130, 1)
+    assert "Traceback" not in typist.screen and not (tmp_path / "recall.yaml").exists()
+
+
+@pytest.fixture
+def annotated(tmp_path: Path) -> Path:
+    """Eight images, half of them annotated in each of two files; a folder without any of them."""
+    for folder in ("images", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    for number in range(8):
+        image = draw_scene(number)
+        image.save(tmp_path / "images" / f"{number}.png")
+    image.save(tmp_path / "elsewhere" / "holiday.png")
+    for name, numbers in (("first", range(4)), ("second", range(4, 8))):
+        images = [{"id": n, "file_name": f"{n}.png", "width": 160, "height": 120} for n in numbers]
+        boxes = [{"id": n, "image_id": n, "category_id": 1 + n % 2, "bbox": [10, 10, 100, 90]} for n in numbers]
+        categories = [{"id": 1, "name": "dog"}, {"id": 2, "name": "cat"}]
+        content = {"images": images, "annotations": boxes, "categories": categories}
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    return tmp_path
+
+
+def test_a_folder_without_the_annotated_images_stops_the_plan_and_the_build(run: Run, annotated: Path) -> None:
+    run("init", "precision", "--annotations", "first.json", "--images", "elsewhere", "--out", "pets.yaml")
+    for words in (["--plan"], []):
+        _, err = run("build", "precision", "pets.yaml", *words, code=1)
+        assert (
+            "contains none of the 4 annotated images (4 image missing)" in err
+            and "Next: set images to the folder" in err
+        )
+    assert not (annotated / "datasets" / "first" / "v1").exists()
+
+
+def test_two_annotation_files_give_one_set(run: Run, annotated: Path) -> None:
+    run("init", "precision", "--annotations", "first.json", "--annotations", "second.json", "--out", "pets.yaml")
+    assert yaml.safe_load((annotated / "pets.yaml").read_text())["annotations"] == ["first.json", "second.json"]
+    plan = run.json("build", "precision", "pets.yaml", "--plan")
+    assert next(stage["entered"] for stage in plan["funnel"] if stage["stage"] == "images") == 8
+
+
+@pytest.mark.parametrize("more", [[], ["--plan"]])
+def test_a_file_where_sets_are_to_lie(run: Run, annotated: Path, more: list[str]) -> None:
+    (annotated / "FILE").write_text("mine")
+    for out in ("FILE", "FILE/below"):
+        _, err = run("build", "gallery", "--set", "images=images", "--set", f"out={out}", *more, code=1)
+        assert (
+            "FILE (read definition): is a file, but the sets need a folder here. Next: set `out` to another folder"
+            in err
+        )
+    assert (annotated / "FILE").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["queries.parquet", "images/checksums.parquet"])
+@pytest.mark.thorough
+def test_verify_names_the_one_file_that_is_damaged(run: Run, annotated: Path, name: str) -> None:
+    """And not the images, which only an undamaged table lists."""
+    run("init", "precision", "--annotations", "first.json", "--images", "images", "--out", "pets.yaml")
+    run("build", "precision", "pets.yaml", "--set", "searchable.min_images=1", "--set", "render.size=32")
+    version = annotated / "datasets" / "first" / "v1"
+    damaged = bytearray((version / name).read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (version / name).write_bytes(damaged)
+    outcome = run.json("verify", "first", code=1)
+    assert outcome["problems"] == [f"{name}: its checksum does not match"]
+
+
+def test_the_command_and_the_page_state_the_same_share(capsys: pytest.CaptureFixture[str]) -> None:
+    """261 of 1,487 are 17.552%: 17.6%, also where the share is stored with four decimals."""
+    from querytruth.formats.set_card import format_share
+
+    part = {"queries": 1487, "ambiguous": 261, "share": 0.1755}
+    figures = {"before": part, "after": part, "policy": "merge"}
+    counts = {"images": 1, "queries": 0, "judgments": 0, "by_level": {}, "duplicate_groups": 0}
+
+    manifest = {"funnel": [], "name": "a", "counts": counts, "notes": {"ambiguity": figures}}
+    result = BuildResult(Path("a/v1"), 1, True, manifest, ())
+    build_output.show_build_result(result)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert format_share(part) == "17.6%" and "261 of 1,487 captions (17.6%) before" in printed

@@ -15,8 +15,7 @@ from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import StoredSet
 from tests.cli.conftest import Run
-from tests.flows.stub_generator import StubGenerator
-from tests.flows.test_topics_and_objects import answering, definition
+from tests.flows.stub_generator import StubGenerator, answering, define_stages
 from tests.images import make_jpeg
 from tests.loopback import loopback
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
@@ -240,9 +239,9 @@ def test_a_set_goes_out_in_a_format_and_comes_back(small: StoredSet) -> None:
 @pytest.mark.thorough
 def test_a_stage_is_the_command_of_its_name(tmp_path: Path) -> None:
     with loopback(answering(StubGenerator())) as server:
-        topics = qt.generate(definition(tmp_path, server.url), "topics")
+        topics = qt.generate(define_stages(tmp_path, server.url), "topics")
         assert topics.calls == len(server.asked) > 0 and topics.file.name == "topics.csv"
-        assert qt.generate(definition(tmp_path, server.url), "topics", offline=True).calls == 0, "replies are stored"
+        assert qt.generate(define_stages(tmp_path, server.url), "topics", offline=True).calls == 0, "replies are stored"
     with pytest.raises(qt.UserError, match=r"has kind 'gallery'\. Next: run querytruth build"):
         qt.generate({"kind": "gallery", "name": "album", "images": str(tmp_path)}, "objects")
 

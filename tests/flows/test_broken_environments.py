@@ -22,7 +22,7 @@ from querytruth.cli import app
 from querytruth.errors import UserError
 from querytruth.questions import open_definition_replies
 from tests.flows.bars_set import write_bars_set
-from tests.flows.test_dual_encoder_training import keys as keys_of_training
+from tests.flows.test_training import keys as keys_of_training
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 torch = pytest.importorskip("torch")

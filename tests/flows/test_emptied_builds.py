@@ -17,9 +17,8 @@ from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions
 from tests.flows.image_web import make_definition as make_collection
-from tests.flows.test_recall_set import CAPTIONS
-from tests.flows.test_shrinkage_guard import write
 from tests.loopback import loopback
+from tests.worlds import CAPTIONS, define_recall
 
 JPEG_XL = b"\x00\x00\x00\x0cJXL \r\n\x87\n" + b"\x00" * 64  # of a kind that is not read
 Make = Callable[..., Path]
@@ -34,7 +33,7 @@ def define(tmp_path: Path, make_world: Make) -> MakeDefinition:
     def make(kind: str) -> Path:
         if kind == "precision":
             return make_world(images=True)
-        recall = write(tmp_path, CAPTIONS)
+        recall = define_recall(tmp_path, CAPTIONS)
         if kind == "recall":
             return recall
         keys = {"name": "album", "kind": "gallery", "images": "album", "out": str(tmp_path / "sets")}
@@ -127,7 +126,7 @@ def test_a_table_without_an_image_publishes_nothing(
 
 
 def test_captions_of_other_images_publish_nothing(tmp_path: Path) -> None:
-    assert "got no reply to any of the 5 questions" in refused_line("recall", write(tmp_path, {}))
+    assert "got no reply to any of the 5 questions" in refused_line("recall", define_recall(tmp_path, {}))
 
 
 @pytest.mark.parametrize(

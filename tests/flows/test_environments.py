@@ -16,8 +16,8 @@ import yaml
 from querytruth.records import stable_hash
 from tests.flows.image_web import FakeImageWeb, collect_with_decisions, make_definition
 from tests.flows.stub_generator import make_word
-from tests.flows.test_recall_set import draw, said
 from tests.loopback import CannedResponse, ReceivedRequest, loopback
+from tests.worlds import caption_reply, draw_album
 
 IMAGES, QUERIES = 8, 4
 LET_THROUGH = """
@@ -62,11 +62,11 @@ def unhurried(answer: Callable[[ReceivedRequest], Any]) -> Callable[[ReceivedReq
 
 
 def test_a_recall_set_is_the_same_wherever_it_is_built(digest_of: Digest, tmp_path: Path) -> None:
-    draw(tmp_path / "pattern", [f"照片 {n:02}" for n in range(IMAGES)])
+    draw_album(tmp_path / "pattern", [f"照片 {n:02}" for n in range(IMAGES)])
 
     def answer(asked: ReceivedRequest) -> CannedResponse:
         number = stable_hash(asked.body.decode()) % 6  # of eight images some have the same caption
-        return said(f"街边有{make_word(number)}")
+        return caption_reply(f"街边有{make_word(number)}")
 
     def here(n: int, shuffled: bool = False) -> Path:
         folder = tmp_path / f"place {n}"

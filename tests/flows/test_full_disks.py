@@ -22,10 +22,9 @@ from querytruth.sets import set_files
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions
 from tests.flows.image_web import make_definition as collecting
 from tests.flows.test_import_set import muge as write_muge
-from tests.flows.test_recall_set import CAPTIONS
-from tests.flows.test_shrinkage_guard import write
 from tests.images import make_jpeg
 from tests.loopback import loopback
+from tests.worlds import CAPTIONS, define_recall
 
 Make = Callable[..., Path]
 TOLD = r"No space left on device|Read-only file system"
@@ -38,7 +37,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def definition(kind: str, tmp_path: Path, make_world: Make) -> Path:
-    return make_world(images=True) if kind == "precision" else write(tmp_path, CAPTIONS)
+    return make_world(images=True) if kind == "precision" else define_recall(tmp_path, CAPTIONS)
 
 
 @pytest.fixture

@@ -1,6 +1,10 @@
 """Fifty kills of a recall build and fifty of a generated one, collection and all, spread over their whole course: each
 time nothing is half published, and the next run comes to a calm one's digest and repeats but what was in flight."""
 
+import os
+import random
+import signal
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,10 +17,18 @@ from querytruth.records import stable_hash
 from querytruth.sets import manifest as manifest_reading
 from querytruth.sets import set_files
 from tests.flows.image_web import FakeImageWeb, collect_with_decisions, make_definition
-from tests.flows.killed_builds import kill_at_many_moments, open_build_processes
-from tests.flows.stub_generator import make_word
-from tests.flows.test_recall_set import draw, said
+from tests.flows.killed_builds import KILLS, kill_at_many_moments, open_build_processes
+from tests.flows.stub_generator import (
+    StubGenerator,
+    define_stages,
+    make_word,
+    prompt_of,
+    run_both_stages,
+    stage_files,
+    stub_reply,
+)
 from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback
+from tests.worlds import caption_reply, draw_album
 
 IMAGES, QUERIES = 24, 4
 AT_ONCE = 2
@@ -54,8 +66,6 @@ def work(name):
         build_set(definition)
 """
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
-
 
 def published(sets: Path) -> list[Path]:
     """The versions, each of them whole."""
@@ -70,12 +80,14 @@ def digest(sets: Path) -> str:
     return str(manifest_reading.read_manifest(version)["content_digest"])
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_fifty_kills_of_fifty_lose_a_recall_build_nothing(tmp_path: Path) -> None:
-    draw(tmp_path / "album", [f"{n:02}" for n in range(IMAGES)])
+    draw_album(tmp_path / "album", [f"{n:02}" for n in range(IMAGES)])
 
     def answer(asked: ReceivedRequest) -> CannedResponse:
         time.sleep(0.05)
-        return said(f"街边有{make_word(stable_hash(asked.body.decode()))}。")  # else one may seem cut off
+        return caption_reply(f"街边有{make_word(stable_hash(asked.body.decode()))}。")  # else one may seem cut off
 
     def prepared(name: str) -> Path:
         server.asked.clear()
@@ -109,6 +121,8 @@ def test_fifty_kills_of_fifty_lose_a_recall_build_nothing(tmp_path: Path) -> Non
     print(dict(moments))
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_fifty_kills_of_fifty_lose_a_generated_build_nothing(tmp_path: Path) -> None:
     web = FakeImageWeb(["", "gone", "", "twin", "", "", "page", "", "told_long", ""])
 
@@ -141,3 +155,61 @@ def test_fifty_kills_of_fifty_lose_a_generated_build_nothing(tmp_path: Path) -> 
         calm = digest(tmp_path / "calm" / "web")
         kill_at_many_moments(runs, whole, prepared, check)
     print(dict(moments), Counter(twice))
+
+
+WORK = """
+import json
+from pathlib import Path
+from builders.generated.definition import GeneratedDefinition
+from builders.generated import object_rounds, topic_rounds
+from builders.generated.stages import run_objects_stage, run_topics_stage
+import querytruth.backends.models.chat.openai_compatible
+def work(name):
+    wanted = GeneratedDefinition.model_validate(json.loads(Path(name).read_text()))
+    run_topics_stage(wanted, "tiny.yaml")
+    run_objects_stage(wanted, "tiny.yaml")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_fifty_kills_of_fifty_are_resumed_to_the_same_bytes(tmp_path: Path) -> None:
+    stub, asked, moment = StubGenerator(vocabulary=60, topics=6), [], threading.Event()
+    wanted_calls = [0]
+
+    def answer(one: ReceivedRequest) -> CannedResponse:
+        asked.append(prompt_of(one))
+        if len(asked) >= wanted_calls[0]:
+            moment.set()
+        return stub_reply(stub.reply(prompt_of(one)))
+
+    with loopback(answer) as server, open_build_processes(WORK) as runs:
+
+        def prepared(name: str) -> Path:
+            path = tmp_path / f"{name}.json"
+            path.write_text(define_stages(tmp_path / name, server.url).model_dump_json())
+            return path
+
+        run_both_stages(define_stages(tmp_path / "calm", server.url))
+        expected, calls = stage_files(tmp_path / "calm"), len(asked)
+        killed = late = 0
+        while killed < KILLS:
+            name = f"kill{killed}-{late}"
+            rng, path = random.Random(killed + 1000 * late), prepared(name)
+            asked.clear()
+            moment.clear()
+            wanted_calls[0] = min(1 + killed * calls // (KILLS - 5), calls)
+            child = runs.start(path)
+            assert moment.wait(60)
+            time.sleep(rng.random() * 0.02)
+            os.kill(child, signal.SIGKILL)
+            if runs.wait_for_exit() != signal.SIGKILL:
+                late += 1  # it was done already
+                assert late < 20
+                continue
+            runs.start(path)
+            assert runs.wait_for_exit() == 0
+            assert stage_files(tmp_path / name) == expected, f"kill {killed} at call {wanted_calls[0]}"
+            assert len(asked) - len(set(asked)) <= 8, "only what was under way is asked again"
+            killed += 1
+    print(f"{killed} kills over {calls} calls, {late} runs ended before theirs")

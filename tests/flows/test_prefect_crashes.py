@@ -16,8 +16,8 @@ from querytruth.sets import manifest as manifest_reading
 from querytruth.sets import set_files
 from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
 from tests.flows.stub_generator import make_word
-from tests.flows.test_recall_set import draw, said
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
+from tests.worlds import caption_reply, draw_album
 
 IMAGES = 12
 SLOWLY = 0.5  # seconds that a caption takes
@@ -27,13 +27,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 def answer(asked: ReceivedRequest) -> CannedResponse:
     time.sleep(SLOWLY)
-    return said(f"街边有{make_word(stable_hash(asked.body.decode()))}")
+    return caption_reply(f"街边有{make_word(stable_hash(asked.body.decode()))}")
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectTestServer]:
     with run_prefect_server(tmp_path_factory.mktemp("crashes")) as made:
-        draw(made.place / "album", [f"{n:02}" for n in range(IMAGES)])
+        draw_album(made.place / "album", [f"{n:02}" for n in range(IMAGES)])
         made.start_server()
         made.prefect("work-pool", "create", POOL, "--type", "process")
         yield made

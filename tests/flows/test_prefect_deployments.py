@@ -15,13 +15,12 @@ from querytruth.sets.version_difference import compare_versions
 from tests.audited_set import ALL_ANSWERED, make_audited_set
 from tests.flows.bars_set import write_bars_set
 from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
-from tests.flows.stub_generator import StubGenerator
-from tests.flows.test_dual_encoder_training import SMALL
-from tests.flows.test_recall_set import CAPTIONS, draw
-from tests.flows.test_topics_and_objects import answering
+from tests.flows.stub_generator import StubGenerator, answering
+from tests.flows.test_training import SMALL
 from tests.images import make_jpeg
 from tests.loopback import loopback
 from tests.small_sets import publish_small_set, query_id_of, small_tables
+from tests.worlds import CAPTIONS, draw_album
 
 NEW = "山坡上有两匹马"
 
@@ -40,7 +39,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectTestServe
 
 def write_album(place: Path, name: str, captions: dict[str, str]) -> None:
     """A recall set's definition, images and captions."""
-    draw(place / name, list(captions))
+    draw_album(place / name, list(captions))
     rows = ["file_name,language,caption", *[f"{file}.png,zh,{text}" for file, text in captions.items()]]
     (place / f"{name}.csv").write_text("\n".join(rows), encoding="utf-8")
     keys = {
@@ -228,7 +227,7 @@ def _write_generated(place: Path, url: str) -> None:
 def _collect_from_here(place: Path, table: Path) -> None:
     """Images for the first three objects of the table."""
     things = [row["text"] for row in csv.DictReader(table.read_text("utf-8-sig").splitlines())][:3]
-    draw(place / "images", ["a", "b", "c"])
+    draw_album(place / "images", ["a", "b", "c"])
     rows = [f"{name}.png,{text}" for name, text in zip("abc", things, strict=True)]
     (place / "pictures.csv").write_text("\n".join(["file_name,caption", *rows]), "utf-8")
 

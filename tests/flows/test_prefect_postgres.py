@@ -11,9 +11,9 @@ import yaml
 from querytruth.sets import set_files
 from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
 from tests.flows.test_prefect_crashes import IMAGES, answer
-from tests.flows.test_recall_set import draw
 from tests.loopback import loopback
 from tests.postgres import postgres
+from tests.worlds import draw_album
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -38,7 +38,7 @@ def world(tmp_path: Path, database: str) -> Iterator[PrefectTestServer]:
 
 def test_the_second_worker_goes_on_where_the_first_one_died(world: PrefectTestServer, database: str) -> None:
     storage = world.place / "storage"
-    draw(world.place / "album", [f"{n:02}" for n in range(IMAGES)])
+    draw_album(world.place / "album", [f"{n:02}" for n in range(IMAGES)])
     with loopback(answer) as endpoint:
         options = {"base_url": f"{endpoint.url}/v1", "name": "m", "concurrency": 1, "pause": 0.1}
         keys = {

@@ -17,11 +17,10 @@ from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
 from querytruth.sample_album.album_files import write_sample_album
 from querytruth.sets import set_files
-from tests.flows.test_gallery_set import photo
 from tests.images import draw_scene
 from tests.review.server.pages import ReviewClient, open_client
 from tests.tiny_dual_encoders import save_dual_encoder
-from tests.worlds import build_of
+from tests.worlds import build_of, save_photo
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +177,7 @@ def test_what_is_rescued_comes_on_top_of_what_the_build_chooses(tmp_path: Path, 
 def test_who_is_rescued_takes_nobody_s_turn(tmp_path: Path) -> None:
     rules = "filter: {min_side: 200}, select: {count: 8}"
     for n in range(24):
-        photo(tmp_path / "pile" / f"{n:02}.jpg", n, day=1 + n, size=(400, 300) if n % 2 else (160, 120))
+        save_photo(tmp_path / "pile" / f"{n:02}.jpg", n, day=1 + n, size=(400, 300) if n % 2 else (160, 120))
     first = build(tmp_path, tmp_path / "pile", rules)
     page = page_of(first)
     wanted = {rescue(page, card) for card in cards(page, reason="too_small").values()}

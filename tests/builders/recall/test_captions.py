@@ -26,9 +26,19 @@ from querytruth.sets import decision_log, set_files
 from querytruth.sets.decision_outcomes import is_overridable
 from querytruth.sets.decision_records import Override
 from querytruth.sets.ledger import Ledger
-from tests.flows.test_recall_set import CAPTIONS, build, draw, from_file, named_by, said, stage, truth
 from tests.images import draw_scene
 from tests.loopback import CannedResponse, ReceivedRequest, loopback
+from tests.worlds import (
+    CAPTIONS,
+    build_recall,
+    caption_keys,
+    caption_reply,
+    make_album,
+    shown_image,
+    stage_of,
+    truth_of,
+    write_captions,
+)
 
 STREET, TABLE = "A narrow street with parked bicycles and a yellow house.", "Two green apples lie beside a blue vase."
 OWN = [
@@ -123,17 +133,10 @@ REFUSAL = "抱歉，我无法查看这张图片。"
 BIKE = "公园里停着一辆红色的自行车"
 
 
-def write(place: Path, captions: dict[str, str]) -> None:
-    rows = [f"{name}.png,zh,{text}" for name, text in captions.items()]
-    (place / "captions.csv").write_text("\n".join(["file_name,language,caption", *rows]), encoding="utf-8")
-
-
 @pytest.fixture
 def album(tmp_path: Path) -> Path:
     """Five images; the model declines one, and says nothing of another."""
-    draw(tmp_path / "album", list(CAPTIONS))
-    write(tmp_path, {**CAPTIONS, "park": REFUSAL} | {"lake": ""})
-    return tmp_path
+    return make_album(tmp_path, {**CAPTIONS, "park": REFUSAL, "lake": ""})
 
 
 def ids(result: BuildResult) -> dict[str, str]:
@@ -174,57 +177,57 @@ def same_again(*results: BuildResult) -> None:
 
 @pytest.mark.slow
 def test_a_refused_caption_is_what_a_person_wrote_and_nothing_else_changes(album: Path) -> None:
-    first = build(from_file(album))
-    assert (stage(first, "caption")["rejected"], stage(first, "clean")["rejected"]) == (
+    first = build_recall(caption_keys(album))
+    assert (stage_of(first, "caption")["rejected"], stage_of(first, "clean")["rejected"]) == (
         {"no_caption": 1},
         {"refusal": 1},
     )
     word = want(first, "park", f"  {BIKE}\n", "图上看得清")
     waiting = publish_decisions(first.path)
     assert not waiting.is_new and waiting.waiting_count == 1, "it waits for a build"
-    second = build(from_file(album))
-    assert second.version == 2 and truth(second) == truth(first) | {BIKE: {"park"}}
+    second = build_recall(caption_keys(album))
+    assert second.version == 2 and truth_of(second) == truth_of(first) | {BIKE: {"park"}}
     tables = set_files.read_set(second.path).tables
     row = tables.qrels.set_index("query_id").loc[word.item]
     assert (row["judged_by"], row["evidence"]) == ("human", "图上看得清")
     assert set(tables.qrels.loc[tables.qrels["query_id"] != word.item, "judged_by"]) == {"caption"}
-    assert stage(second, "clean")["rejected"] == {} and stage(second, "clean")["accepted"] == 4
+    assert stage_of(second, "clean")["rejected"] == {} and stage_of(second, "clean")["accepted"] == 4
     assert set(tables.ledger["item"]) == {"lake.png · zh/caption"}
     captions = second.manifest["notes"]["captions"]
     assert (captions["replies"], captions["written_by_people"]) == (4, 1)
     assert not any(BIKE in one["example"] for one in captions["openings"]["zh"]), "no model speaks so"
     assert told(second) == ([word.decision_id], {}) and not second.stale
     same_again(first, second)
-    assert publish_decisions(second.path).waiting_count == 0 and not build(from_file(album)).is_new
+    assert publish_decisions(second.path).waiting_count == 0 and not build_recall(caption_keys(album)).is_new
 
 
 @pytest.mark.slow
 def test_so_is_one_that_no_model_gave_and_undone_it_is_as_before(album: Path) -> None:
-    first = build(from_file(album))
+    first = build_recall(caption_keys(album))
     word = want(first, "lake", CAPTIONS["lake"])
-    second = build(from_file(album))
-    assert truth(second) == truth(first) | {CAPTIONS["lake"]: {"lake"}}
-    assert stage(second, "caption")["rejected"] == {} and stage(second, "clean")["entered"] == 5
+    second = build_recall(caption_keys(album))
+    assert truth_of(second) == truth_of(first) | {CAPTIONS["lake"]: {"lake"}}
+    assert stage_of(second, "caption")["rejected"] == {} and stage_of(second, "clean")["entered"] == 5
     undo(second, word)
     assert publish_decisions(second.path).waiting_count == 1
     same_again(first, second)
-    third = build(from_file(album))
+    third = build_recall(caption_keys(album))
     assert third.version == 3 and third.manifest["content_digest"] == first.manifest["content_digest"]
     assert told(third) == ([], {}) and "written_by_people" not in third.manifest["notes"]["captions"]
 
 
 @pytest.mark.slow
 def test_a_later_reply_does_not_undo_a_person(album: Path) -> None:
-    first = build(from_file(album))
+    first = build_recall(caption_keys(album))
     want(first, "park", BIKE)
-    write(album, {**CAPTIONS, "lake": ""})  # today the model describes it
-    second = build(from_file(album))
-    assert truth(second)[BIKE] == {"park"} and CAPTIONS["park"] not in truth(second)
+    write_captions(album, {**CAPTIONS, "lake": ""})  # today the model describes it
+    second = build_recall(caption_keys(album))
+    assert truth_of(second)[BIKE] == {"park"} and CAPTIONS["park"] not in truth_of(second)
 
 
 @pytest.mark.slow
 def test_the_last_word_counts_whatever_lies_between_and_one_that_says_nothing_is_listed(album: Path) -> None:
-    first = build(from_file(album))
+    first = build_recall(caption_keys(album))
     early, other, late = (
         want(first, "park", "红色的自行车", at="1"),
         want(first, "lake", "……", at="2"),
@@ -232,9 +235,9 @@ def test_the_last_word_counts_whatever_lies_between_and_one_that_says_nothing_is
     )
     gone = replace(early, item="q_00000000000000000000", name="old.png · zh/caption")
     decision_log.append_decisions(first.path.parent, [gone])
-    second = build(from_file(album))
+    second = build_recall(caption_keys(album))
     effect, stale = told(second)
-    assert BIKE in truth(second) and effect == [late.decision_id]
+    assert BIKE in truth_of(second) and effect == [late.decision_id]
     assert stale.keys() == {other.decision_id, gone.decision_id}
     assert "no words" in stale[other.decision_id] and "image is gone" in stale[gone.decision_id]
     assert {text for word, _ in second.stale for text in (word.text,)} == {"lake.png · zh/caption", gone.name}
@@ -242,18 +245,18 @@ def test_the_last_word_counts_whatever_lies_between_and_one_that_says_nothing_is
     lines = log.read_text("utf-8").splitlines(keepends=True)
     log.write_text("".join([lines[3], lines[0], lines[2], lines[1]]), "utf-8")
     with pytest.raises(UserError, match="line 4 has changed since v2 was published"):
-        build(from_file(album))
+        build_recall(caption_keys(album))
     log.write_text("".join(lines), "utf-8")
-    assert not build(from_file(album)).is_new
+    assert not build_recall(caption_keys(album)).is_new
     undo(first, late)
-    assert "红色的自行车" in truth(build(from_file(album))), "the word before it counts again"
+    assert "红色的自行车" in truth_of(build_recall(caption_keys(album))), "the word before it counts again"
 
 
 @pytest.mark.slow
 def test_a_caption_that_is_missing_still_needs_words(album: Path) -> None:
-    first = build(from_file(album))
+    first = build_recall(caption_keys(album))
     word = want(first, "park")
-    second = build(from_file(album))
+    second = build_recall(caption_keys(album))
     assert not second.is_new and told(second) == ([], {}), "nothing changed: v1 stays"
     assert [(one.decision_id, why) for one, why in second.stale if isinstance(one, Override)] == [
         (word.decision_id, "the reply contained no caption, and no person wrote one")
@@ -262,16 +265,16 @@ def test_a_caption_that_is_missing_still_needs_words(album: Path) -> None:
 
 @pytest.mark.slow
 def test_of_two_alike_that_people_wrote_one_counts_and_a_reply_gives_way(album: Path) -> None:
-    write(album, {"beach": CAPTIONS["beach"], "park": BIKE})
+    write_captions(album, {"beach": CAPTIONS["beach"], "park": BIKE})
     with (album / "captions.csv").open("a", encoding="utf-8") as file:
         file.write(f"\npark.png,zh,{REFUSAL}\npark.png,zh,{REFUSAL}")
-    given = from_file(album, "captions.per_image=3")
-    first = build(given)
-    assert stage(first, "clean")["rejected"] == {"refusal": 2} and truth(first)[BIKE] == {"park"}
+    given = caption_keys(album, "captions.per_image=3")
+    first = build_recall(given)
+    assert stage_of(first, "clean")["rejected"] == {"refusal": 2} and truth_of(first)[BIKE] == {"park"}
     names = ids(first)
     said_twice = [Override(names[f"park.png · zh/caption {number}"], "rescue", "", BIKE, "看过") for number in (2, 3)]
     decision_log.append_decisions(first.path.parent, said_twice)
-    second = build(given)
+    second = build_recall(given)
     queries = set_files.read_set(second.path).tables.queries
     (query,) = queries.loc[queries["text"] == BIKE, "query_id"]
     counts, late = sorted(said_twice, key=lambda word: word.item)
@@ -279,28 +282,26 @@ def test_of_two_alike_that_people_wrote_one_counts_and_a_reply_gives_way(album: 
     assert told(second)[1] == {
         late.decision_id: "another caption that a person wrote for the same image has the same text"
     }
-    assert stage(second, "clean")["rejected"] == {"refusal": 1, "repeated_caption": 1}
+    assert stage_of(second, "clean")["rejected"] == {"refusal": 1, "repeated_caption": 1}
     same_again(first, second)
 
 
 @pytest.fixture
 def street(tmp_path: Path) -> Path:
-    draw(tmp_path / "album", list(CAPTIONS))
-    write(tmp_path, CAPTIONS)
-    return tmp_path
+    return make_album(tmp_path)
 
 
 @pytest.mark.slow
 def test_an_ambiguous_query_stays_with_its_own_image_and_the_notes_say_so(street: Path) -> None:
-    given = from_file(street, "ambiguity.policy=drop")
-    first = build(given)
-    assert stage(first, "ambiguity")["rejected"] == {"ambiguous": 2}
+    given = caption_keys(street, "ambiguity.policy=drop")
+    first = build_recall(given)
+    assert stage_of(first, "ambiguity")["rejected"] == {"ambiguous": 2}
     word = want(first, "street")
     assert publish_decisions(first.path).waiting_count == 1
-    second = build(given)
-    assert truth(second) == truth(first) | {CAPTIONS["street"]: {"street"}}
+    second = build_recall(given)
+    assert truth_of(second) == truth_of(first) | {CAPTIONS["street"]: {"street"}}
     assert set(set_files.read_set(second.path).tables.qrels["judged_by"]) == {"caption"}, "the caption is the model's"
-    assert stage(second, "ambiguity")["rejected"] == {"ambiguous": 1}
+    assert stage_of(second, "ambiguity")["rejected"] == {"ambiguous": 1}
     notes = second.manifest["notes"]["ambiguity"]
     assert notes["after"] == {"queries": 4, "ambiguous": 1, "share": 0.25} and notes["rescued"] == 1
     outcomes = {one["text"]: one["outcome"] for one in notes["examples"]}
@@ -308,21 +309,21 @@ def test_an_ambiguous_query_stays_with_its_own_image_and_the_notes_say_so(street
     assert "still ambiguous, kept in the set by a person's override" in (second.path / "README.md").read_text()
     same_again(first, second)
     undo(second, word)
-    third = build(given)
+    third = build_recall(given)
     assert third.manifest["content_digest"] == first.manifest["content_digest"]
     assert third.manifest["notes"]["ambiguity"] == first.manifest["notes"]["ambiguity"]
 
 
 @pytest.mark.slow
 def test_under_merge_one_with_too_many_rivals_has_its_own_image_alone(street: Path) -> None:
-    write(street, {**CAPTIONS, "park": "街边停着一辆公交车和一辆自行车", "beach": "一辆公交车在街边"})
-    given = from_file(street, "ambiguity.rivals=1")
-    first = build(given)
-    away = stage(first, "ambiguity")["rejected"]
-    assert away.keys() == {"too_many_rivals"} and CAPTIONS["street"] not in truth(first)
+    write_captions(street, {**CAPTIONS, "park": "街边停着一辆公交车和一辆自行车", "beach": "一辆公交车在街边"})
+    given = caption_keys(street, "ambiguity.rivals=1")
+    first = build_recall(given)
+    away = stage_of(first, "ambiguity")["rejected"]
+    assert away.keys() == {"too_many_rivals"} and CAPTIONS["street"] not in truth_of(first)
     word = want(first, "street")
-    second = build(given)
-    assert truth(second) == truth(first) | {CAPTIONS["street"]: {"street"}}
+    second = build_recall(given)
+    assert truth_of(second) == truth_of(first) | {CAPTIONS["street"]: {"street"}}
     assert second.manifest["notes"]["ambiguity"]["after"]["ambiguous"] == 1
     assert told(second) == ([word.decision_id], {})
     same_again(first, second)
@@ -331,12 +332,12 @@ def test_under_merge_one_with_too_many_rivals_has_its_own_image_alone(street: Pa
 
 @pytest.mark.slow
 def test_rivals_are_looked_for_with_a_person_s_own_words(street: Path) -> None:
-    given = from_file(street, "ambiguity.policy=drop")
-    first = build(given)
+    given = caption_keys(street, "ambiguity.policy=drop")
+    first = build_recall(given)
     green = "街边有一辆绿色的双层公交车"
     want(first, "street", green)
-    second = build(given)
-    assert truth(second)[green] == {"street"} and CAPTIONS["street2"] not in truth(second)
+    second = build_recall(given)
+    assert truth_of(second)[green] == {"street"} and CAPTIONS["street2"] not in truth_of(second)
     after = second.manifest["notes"]["ambiguity"]["after"]
     assert after == {"queries": 4, "ambiguous": 0, "share": 0.0}, "nothing else is green"
     same_again(first, second)
@@ -345,14 +346,14 @@ def test_rivals_are_looked_for_with_a_person_s_own_words(street: Path) -> None:
 @pytest.mark.slow
 def test_a_person_s_query_stays_where_another_reads_the_same(street: Path) -> None:
     """The rule that leaves out repeated queries leaves out the model's."""
-    write(street, {**CAPTIONS, "street2": CAPTIONS["street"]})
-    first = build(from_file(street))
-    assert stage(first, "ambiguity")["rejected"] == {"repeated_query": 1}
+    write_captions(street, {**CAPTIONS, "street2": CAPTIONS["street"]})
+    first = build_recall(caption_keys(street))
+    assert stage_of(first, "ambiguity")["rejected"] == {"repeated_query": 1}
     (gone,) = set_files.read_set(first.path).tables.ledger["item"]
     decision_log.append_decisions(first.path.parent, [Override(gone, "rescue", "", "", "这一条")])
-    second = build(from_file(street))
+    second = build_recall(caption_keys(street))
     queries = set_files.read_set(second.path).tables.queries
-    assert gone in set(queries["query_id"]) and stage(second, "ambiguity")["rejected"] == {"repeated_query": 1}
+    assert gone in set(queries["query_id"]) and stage_of(second, "ambiguity")["rejected"] == {"repeated_query": 1}
     same_again(first, second)
 
 
@@ -364,28 +365,31 @@ def test_what_a_person_wrote_is_not_asked_about_again_and_plans_go_on(street: Pa
     shown: list[str] = []
 
     def answer(asked: ReceivedRequest) -> CannedResponse:
-        name, text = named_by(asked, street), asked.json["messages"][0]["content"][-1]["text"]
+        name, text = shown_image(asked, street), asked.json["messages"][0]["content"][-1]["text"]
         if "不同之处" in text:
             shown.append(name)
-        return said(CAPTIONS[name])
+        return caption_reply(CAPTIONS[name])
 
     with loopback(answer) as server:
         options = f"captions.options={{base_url: {server.url}/v1, name: m, pause: 0, tries: 1, concurrency: 1}}"
         given = ["name=album", f"out={street / 'sets'}", "gallery=images", "ambiguity.text_embedder=char_ngrams"]
         given += ["captions.model=openai_compatible", options, "ambiguity.policy=recaption"]
-        first = build(given)
+        first = build_recall(given)
         asked = len(shown)
-        assert set(shown) == {"street", "street2"} and stage(first, "ambiguity")["rejected"] == {"ambiguous": 2}
+        assert set(shown) == {"street", "street2"} and stage_of(first, "ambiguity")["rejected"] == {"ambiguous": 2}
         want(first, "street", "街边的公交车")
         want(first, "street2")
-        second = build(given)
+        second = build_recall(given)
         assert "street" not in shown[asked:], "people have said how it reads"
-        assert truth(second) == truth(first) | {"街边的公交车": {"street"}, CAPTIONS["street2"]: {"street2"}}
+        assert truth_of(second) == truth_of(first) | {
+            "街边的公交车": {"street"},
+            CAPTIONS["street2"]: {"street2"},
+        }
         with active_run(BuildRun()):
             plan: dict[str, Any] = plan_set(load_definition(None, given, "recall"))
         assert (plan["model_calls"], plan["known_from_before"], plan["captions"]) == (0, 5, 5)
         want(second, "street2", "公交车在街边", at="2")
-        third = build(given)
+        third = build_recall(given)
         ambiguity = third.manifest["notes"]["ambiguity"]
         assert (ambiguity["rounds"], ambiguity["after"]["ambiguous"]) == ([], 2), "there is nothing to ask"
     same_again(first, second, third)
@@ -396,25 +400,25 @@ def test_images_and_captions_of_one_set_are_rescued_by_one_log(album: Path) -> N
     Image.new("RGB", (600, 60), "red").save(album / "album" / "long.png")
     with (album / "captions.csv").open("a", encoding="utf-8") as file:
         file.write("\nlong.png,zh,一条红色的长横幅")
-    first = build(from_file(album))
-    assert stage(first, "filter")["rejected"] == {"too_wide": 1}
+    first = build_recall(caption_keys(album))
+    assert stage_of(first, "filter")["rejected"] == {"too_wide": 1}
     digest = hashlib.sha256((album / "album" / "long.png").read_bytes()).hexdigest()
     wide = Override(image_id_of_bytes(digest), "rescue", "long.png", "", "全景")
     decision_log.append_decisions(first.path.parent, [wide])
     caption = want(first, "park", BIKE)
-    second = build(from_file(album))
-    assert truth(second) == truth(first) | {"一条红色的长横幅": {"long"}, BIKE: {"park"}}
+    second = build_recall(caption_keys(album))
+    assert truth_of(second) == truth_of(first) | {"一条红色的长横幅": {"long"}, BIKE: {"park"}}
     assert told(second) == (sorted([wide.decision_id, caption.decision_id]), {})
     same_again(first, second)
 
 
 @pytest.mark.slow
 def test_smaller_sets_hold_what_was_rescued_in_the_largest(album: Path) -> None:
-    given = from_file(album, "sizes=[4]")
-    first = build(given)
+    given = caption_keys(album, "sizes=[4]")
+    first = build_recall(given)
     for name, text in (("park", BIKE), ("lake", CAPTIONS["lake"])):
         want(first, name, text)
-    second = build(given)
+    second = build_recall(given)
     (before,), (after,) = first.nested_results, second.nested_results
-    assert len(truth(after)) == 4 and truth(before).items() <= truth(after).items()
+    assert len(truth_of(after)) == 4 and truth_of(before).items() <= truth_of(after).items()
     same_again(before, after)

@@ -1,21 +1,68 @@
-"""The deployment gate/nightly on a real server and worker: the run's state is the verdict on a live service."""
+"""The nightly gate: a service on loopback is asked anew, and the state is the verdict."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 
+from flows.prefect_runs import gate_flow
+from flows.prefect_runs.gate_flow import GateParameters, gate_service
 from querytruth.sets.benchmark_set import Tables
 from tests.flows.prefect_test_server import POOL, run_prefect_server
-from tests.loopback import CannedResponse, ReceivedRequest, loopback
+from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.small_sets import COLOURS, image_id_of, publish_small_set, query_id_of, small_tables
+
+RIGHT = {"a dog, wet": "dog", "沙滩上的狗": "beach", "'cat'\nasleep": "cat", "-1": "dog"}
+
+
+def answer(request: ReceivedRequest) -> CannedResponse:
+    text = parse_qs(urlsplit(request.path).query)["q"][0]
+    return CannedResponse({"results": [{"id": image_id_of(RIGHT[text])}]})
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Loopback]:
+    publish_small_set(tmp_path, small_tables(graded=False))
+    with loopback(answer) as server:
+        options = {"system": "http", "url": f"{server.url}/?q={{query}}", "tries": 1}
+        (tmp_path / "mine.yaml").write_text(json.dumps(options))
+        rows = [("dog", "dog"), ("狗", "beach"), ("cat", "cat"), ("none", "dog")]
+        lines = [f"{query_id_of(query)} Q0 {image_id_of(image)} 1 1 x\n" for query, image in rows]
+        below = f"{query_id_of('none')} Q0 {image_id_of('cat')} 2 0.5 x\n"  # the runs differ, no figure does
+        (tmp_path / "old.trec").write_text("".join([*lines, below]))
+        yield server
+
+
+def parameters(folder: Path, margin: float, **more: object) -> GateParameters:
+    places = {"of": "small", "out": folder / "sets", "system": str(folder / "mine.yaml")}
+    places |= {"baseline": str(folder / "old.trec"), "metric": ["hit@1"], "margin": [margin]}
+    return GateParameters(**(places | more))
+
+
+@pytest.mark.thorough
+def test_the_state_is_the_verdict(service: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate_flow, "call_server_if_available", lambda _: None)  # no server is started
+    state = gate_service(parameters(tmp_path, 0.01))
+    assert (state.type.value, state.name) == ("FAILED", "Undecided")
+    assert (
+        "mine against old: IDENTICAL hit@1, all queries (both systems score the same on all 4 queries; a loss of up to"
+        in state.message
+    )
+    asked = len(service.asked)
+    state = gate_service(parameters(tmp_path, 0.01, undecided="pass"))
+    assert (state.type.value, state.name) == ("COMPLETED", "Undecided")
+    assert len(service.asked) == 2 * asked  # nothing is replayed
+    assert gate_service(parameters(tmp_path, 0.01, max_latency=["p50=0.0001"])).name == "Worse"
+    with pytest.raises(ValidationError, match="is not a latency budget"):
+        gate_service(parameters(tmp_path, 0.01, max_latency=["fast"]))
+
 
 QUERIES = 60
 NAMES = list(COLOURS)
-
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def write_set(folder: Path) -> None:
@@ -33,6 +80,8 @@ def write_set(folder: Path) -> None:
     publish_small_set(folder, Tables(ordered[0], small_tables().images, ordered[1]), name="nightly")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_run_completes_with_a_good_service_and_fails_with_a_worse_one(tmp_path: Path) -> None:
     shift = [0]  # of the answered image, for every other query
 

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from builders.publication import BuildResult
 from builders.publication_guards import ShrinkageError
@@ -18,27 +17,7 @@ from querytruth.errors import UserError
 from querytruth.sets import set_files
 from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
-from tests.flows.test_gallery_set import photo
-from tests.flows.test_recall_set import CAPTIONS, draw
-
-
-def write(place: Path, written: dict[str, str], /, **more: object) -> Path:
-    """The definition of a recall set whose captions are these."""
-    draw(place / "album", list(CAPTIONS))
-    rows = ["file_name,language,caption", *[f"{name}.png,zh,{text}" for name, text in written.items()]]
-    (place / "captions.csv").write_text("\n".join(rows), encoding="utf-8")
-    keys = {
-        "name": "album",
-        "kind": "recall",
-        "images": "album",
-        "render": {"size": 64},
-        "captions": {"model": "captions_file", "options": {"path": "captions.csv"}},
-        "ambiguity": {"text_embedder": "char_ngrams"},
-        "out": str(place / "sets"),
-        **more,
-    }
-    (place / "album.yaml").write_text(yaml.safe_dump(keys), "utf-8")
-    return place / "album.yaml"
+from tests.worlds import CAPTIONS, define_recall, draw_album, save_photo
 
 
 def in_english(place: Path) -> dict[str, object]:
@@ -58,30 +37,30 @@ def without(*names: str) -> dict[str, str]:
 
 @pytest.mark.thorough
 def test_just_the_share_that_is_allowed_may_go_and_one_more_query_stops_the_build(tmp_path: Path) -> None:
-    build(write(tmp_path, CAPTIONS, lose_at_most=0.4))
+    build(define_recall(tmp_path, CAPTIONS, lose_at_most=0.4))
     with pytest.raises(ShrinkageError, match=r"album/v1 \(publish\): would lose 3 of its 5 queries \(60%\)"):
-        build(write(tmp_path, without("beach", "park", "lake"), lose_at_most=0.4))
+        build(define_recall(tmp_path, without("beach", "park", "lake"), lose_at_most=0.4))
     assert [path.name for path in (tmp_path / "sets" / "album").glob("v*")] == ["v1"]
-    assert build(write(tmp_path, without("beach", "park"), lose_at_most=0.4)).version == 2
+    assert build(define_recall(tmp_path, without("beach", "park"), lose_at_most=0.4)).version == 2
 
 
 @pytest.mark.thorough
 def test_a_query_in_other_words_is_not_lost_and_one_that_another_takes_the_place_of_is(tmp_path: Path) -> None:
-    build(write(tmp_path, CAPTIONS))
+    build(define_recall(tmp_path))
     others = {name: f"{text}，天气很好" for name, text in CAPTIONS.items()}
-    assert build(write(tmp_path, others, lose_at_most=0.0)).version == 2
+    assert build(define_recall(tmp_path, others, lose_at_most=0.0)).version == 2
     with pytest.raises(ShrinkageError, match=r"5 of its 5 queries \(100%\)"):
-        build(write(tmp_path, CAPTIONS, lose_at_most=0.9, captions=in_english(tmp_path)))
-    file = write(tmp_path, CAPTIONS, lose_at_most=0.9, captions=in_english(tmp_path))
+        build(define_recall(tmp_path, CAPTIONS, lose_at_most=0.9, captions=in_english(tmp_path)))
+    file = define_recall(tmp_path, CAPTIONS, lose_at_most=0.9, captions=in_english(tmp_path))
     assert build(file, "lose_at_most=1").version == 3, "a person's word"
 
 
 @pytest.mark.thorough
 def test_without_a_limit_everything_may_go_and_the_key_is_no_part_of_what_is_built(tmp_path: Path) -> None:
-    first = build(write(tmp_path, CAPTIONS))
-    second = build(write(tmp_path, without("lake", "beach", "park"), lose_at_most=None))
+    first = build(define_recall(tmp_path))
+    second = build(define_recall(tmp_path, without("lake", "beach", "park"), lose_at_most=None))
     assert second.version == 2
-    third = build(write(tmp_path, CAPTIONS, lose_at_most=0.0, name="other"))
+    third = build(define_recall(tmp_path, CAPTIONS, lose_at_most=0.0, name="other"))
     assert third.manifest["content_digest"] == first.manifest["content_digest"]
     assert "lose_at_most" not in third.manifest["configuration"]
     assert third.manifest["envelope"]["definition"]["lose_at_most"] == 0
@@ -89,16 +68,16 @@ def test_without_a_limit_everything_may_go_and_the_key_is_no_part_of_what_is_bui
 
 @pytest.mark.thorough
 def test_smaller_sets_go_the_way_of_the_whole_one(tmp_path: Path) -> None:
-    first = build(write(tmp_path, CAPTIONS, sizes=[2], lose_at_most=0.4))
+    first = build(define_recall(tmp_path, CAPTIONS, sizes=[2], lose_at_most=0.4))
     texts = set_files.read_set(first.nested_results[0].path).tables.queries["text"]
     gone = next(name for name, text in CAPTIONS.items() if text == texts.iloc[0])
-    result = build(write(tmp_path, without(gone), sizes=[2], lose_at_most=0.4))
+    result = build(define_recall(tmp_path, without(gone), sizes=[2], lose_at_most=0.4))
     assert (result.version, result.nested_results[0].version, len(texts)) == (2, 2, 2), "half of the smaller one may go"
 
 
 @pytest.mark.thorough
 def test_of_a_gallery_the_images_count(tmp_path: Path) -> None:
-    draw(tmp_path / "album", list(CAPTIONS))
+    draw_album(tmp_path / "album", list(CAPTIONS))
     given = ["name=pile", f"images={tmp_path / 'album'}", f"out={tmp_path / 'sets'}", "render.size=64"]
     with active_run(BuildRun()):
         build_set(load_definition(None, given, "gallery"))
@@ -111,7 +90,7 @@ def test_of_a_gallery_the_images_count(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_the_line_names_what_took_most_and_where(tmp_path: Path) -> None:
     for n in range(12):
-        photo(tmp_path / "album" / ("home" if n % 2 else "holiday") / f"{n}.jpg", n)
+        save_photo(tmp_path / "album" / ("home" if n % 2 else "holiday") / f"{n}.jpg", n)
     given = ["name=pile", f"images={tmp_path / 'album'}", f"out={tmp_path / 'sets'}", "render.size=64"]
     with active_run(BuildRun()):
         build_set(load_definition(None, given, "gallery"))
@@ -127,7 +106,7 @@ def test_the_line_names_what_took_most_and_where(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_what_people_dropped_is_not_lost(tmp_path: Path) -> None:
-    first = build(write(tmp_path, CAPTIONS))
+    first = build(define_recall(tmp_path))
     queries = set_files.read_set(first.path).tables.queries
     dropped = [
         QueryDecision(query_id=row.query_id, text=row.text, decision="drop")
@@ -135,9 +114,9 @@ def test_what_people_dropped_is_not_lost(tmp_path: Path) -> None:
         if row.text in (CAPTIONS["beach"], CAPTIONS["park"])
     ]
     append_decisions(first.path.parent, dropped)
-    assert len(set_files.read_set(build(write(tmp_path, CAPTIONS)).path).tables.queries) == 3
+    assert len(set_files.read_set(build(define_recall(tmp_path)).path).tables.queries) == 3
     with pytest.raises(ShrinkageError, match=r"would lose 1 of its 3 queries .*\(1 no caption\)"):
-        build(write(tmp_path, without("lake")))
+        build(define_recall(tmp_path, without("lake")))
 
 
 @pytest.mark.slow
@@ -159,7 +138,7 @@ def test_an_import_that_lost_most_of_its_queries_is_refused_and_the_option_accep
 @pytest.mark.parametrize("value", ["-0.1", "1.1", ".nan", "much"])
 def test_a_share_is_between_nothing_and_all(tmp_path: Path, value: str) -> None:
     with pytest.raises(UserError, match="lose_at_most"):
-        load_definition(write(tmp_path, CAPTIONS), [f"lose_at_most={value}"], "recall")
+        load_definition(define_recall(tmp_path), [f"lose_at_most={value}"], "recall")
 
 
 @pytest.mark.slow
@@ -168,9 +147,9 @@ def test_the_command_says_so_in_one_line_and_exits_1(tmp_path: Path) -> None:
         called = [sys.executable, "-m", "querytruth", "build", "recall", "album.yaml", "--json", *words]
         return subprocess.run(called, cwd=tmp_path, env={**os.environ}, capture_output=True, text=True, timeout=120)
 
-    write(tmp_path, CAPTIONS)
+    define_recall(tmp_path)
     assert json.loads(command().stdout)["version"] == 1
-    write(tmp_path, without("beach", "park"))
+    define_recall(tmp_path, without("beach", "park"))
     stopped = command()
     assert stopped.returncode == 1 and stopped.stdout == ""
     (line,) = [line for line in stopped.stderr.splitlines() if line.startswith("error")]

@@ -16,19 +16,18 @@ from builders.generated.topic_pools import STRATEGIES
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
 from querytruth.records import stable_hash
-from tests.flows.stub_generator import StubGenerator
-from tests.flows.test_topics_and_objects import SOURCE, both, definition, prompt_of, said
+from tests.flows.stub_generator import SOURCE, StubGenerator, define_stages, prompt_of, run_both_stages, stub_reply
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 
 
 @pytest.fixture
 def server() -> Iterator[Loopback]:
-    with loopback(lambda asked: said(StubGenerator(refusal_rate=0).reply(prompt_of(asked)))) as running_server:
+    with loopback(lambda asked: stub_reply(StubGenerator(refusal_rate=0).reply(prompt_of(asked)))) as running_server:
         yield running_server
 
 
 def under(strategy: str, folder: Path, server: Loopback, **keys: Any) -> GeneratedDefinition:
-    return definition(folder, server.url, strategy=strategy, **keys)
+    return define_stages(folder, server.url, strategy=strategy, **keys)
 
 
 def test_the_definition_offers_all_strategies_and_each_has_its_prompts_in_both_languages() -> None:
@@ -43,7 +42,7 @@ def test_the_definition_offers_all_strategies_and_each_has_its_prompts_in_both_l
 
 def test_by_topic_asks_about_people_s_topics_alone(server: Loopback, tmp_path: Path) -> None:
     wanted = under("by_topic", tmp_path, server)
-    topics, objects = both(wanted)
+    topics, objects = run_both_stages(wanted)
     assert (topics.calls, topics.stop_counts, topics.rows) == (0, {"topics_of_people": 1}, {})
     first = prompt_of(server.asked[0])
     assert re.search("需要是(.*)的名词", first) and "有特定的颜色和形状" in first
@@ -58,7 +57,7 @@ def test_visual_elements_asks_about_no_topic_and_gives_the_model_its_own_thought
     server: Loopback, tmp_path: Path
 ) -> None:
     wanted = under("visual_elements", tmp_path, server, objects={"rounds": 12})
-    topics, objects = both(wanted)
+    topics, objects = run_both_stages(wanted)
     assert (topics.calls, objects.calls, objects.stop_counts) == (0, 12, {"round_limit": 1})
     first, last = prompt_of(server.asked[0]), prompt_of(server.asked[-1])
     one, two = first.count("该视觉元素选取（"), first.count("（2）个视觉元素，第一个视觉元素选择（")
@@ -76,8 +75,8 @@ def test_visual_elements_asks_about_no_topic_and_gives_the_model_its_own_thought
 
 @pytest.mark.thorough
 def test_visual_elements_warns_of_the_collapse_that_the_article_saw(tmp_path: Path) -> None:
-    with loopback(lambda asked: said(StubGenerator(repeated_word="教堂").reply(prompt_of(asked)))) as server:
-        _, objects = both(under("visual_elements", tmp_path, server, objects={"rounds": 30}))
+    with loopback(lambda asked: stub_reply(StubGenerator(repeated_word="教堂").reply(prompt_of(asked)))) as server:
+        _, objects = run_both_stages(under("visual_elements", tmp_path, server, objects={"rounds": 30}))
     assert objects.health.warnings[0].code == "collapse" and "教堂" in objects.health.warnings[0].text
 
 
@@ -85,19 +84,19 @@ def test_visual_elements_warns_of_the_collapse_that_the_article_saw(tmp_path: Pa
 @pytest.mark.thorough
 def test_each_strategy_ends_the_same_again_without_a_call(strategy: str, server: Loopback, tmp_path: Path) -> None:
     wanted = under(strategy, tmp_path, server)
-    first = both(wanted)
-    again = both(wanted)
+    first = run_both_stages(wanted)
+    again = run_both_stages(wanted)
     assert [one.digest for one in again] == [one.digest for one in first]
     assert [one.calls for one in again] == [0, 0]
     for journal in (tmp_path / "tiny" / "generated").glob("*.jsonl"):
         journal.write_bytes(journal.read_bytes()[: journal.stat().st_size // 2])
-    assert [one.digest for one in both(wanted, offline=True)] == [one.digest for one in first]
+    assert [one.digest for one in run_both_stages(wanted, offline=True)] == [one.digest for one in first]
 
 
 @pytest.mark.thorough
 def test_runs_under_all_strategies_stay_side_by_side_with_their_health(server: Loopback, tmp_path: Path) -> None:
     for strategy in STRATEGIES:
-        both(under(strategy, tmp_path, server))
+        run_both_stages(under(strategy, tmp_path, server))
     wanted = under("self_instruct", tmp_path, server)
     runs = list_finished_runs(wanted, "objects")
     assert sorted(run["strategy"] for run in runs) == sorted(STRATEGIES)
@@ -109,7 +108,7 @@ def test_runs_under_all_strategies_stay_side_by_side_with_their_health(server: L
 
 def test_a_prompt_of_another_language_than_the_topics_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must be in the same language"):
-        definition(tmp_path, "http://127.0.0.1:1", strategy="by_topic", objects={"prompt": "en/by_topic"})
+        define_stages(tmp_path, "http://127.0.0.1:1", strategy="by_topic", objects={"prompt": "en/by_topic"})
 
 
 def english(asked: ReceivedRequest) -> CannedResponse:
@@ -118,8 +117,8 @@ def english(asked: ReceivedRequest) -> CannedResponse:
     words = [f"{name} {chr(97 + stable_hash(text) % 26)}{n}".replace("1", "one") for n, name in enumerate(NAMES)]
     if "visual elements" in text:
         form = "Thought: I choose (1) visual element, which is ({0})\nAnswer: {0}"
-        return said("Sure, here are some more:\n\n" + "\n\n".join(form.format(word) for word in words))
-    return said("\n".join(f"{n}. {word}; common" for n, word in enumerate(words, start=1)))
+        return stub_reply("Sure, here are some more:\n\n" + "\n\n".join(form.format(word) for word in words))
+    return stub_reply("\n".join(f"{n}. {word}; common" for n, word in enumerate(words, start=1)))
 
 
 NAMES = ("bridge", "tunnel", "lantern", "kettle", "hammock")
@@ -130,7 +129,7 @@ def test_strategies_in_english_by_the_topics_prompt_alone(strategy: str, tmp_pat
     topics = {"prompt": "en/topics"}
     with loopback(english) as server:
         wanted = under(strategy, tmp_path, server, topics=topics, objects={"rounds": 3, "from_people": 5})
-        _, objects = both(wanted)
+        _, objects = run_both_stages(wanted)
         first, last = prompt_of(server.asked[0]), prompt_of(server.asked[-1])
     assert objects.rows["accepted"] >= 5 and objects.stop_counts == {"round_limit": 5 if strategy == "by_topic" else 1}
     assert "particular colour and shape" in first if strategy == "by_topic" else "of the class (" in first
@@ -146,7 +145,7 @@ def test_strategies_in_english_by_the_topics_prompt_alone(strategy: str, tmp_pat
 def test_a_thought_of_two_elements_reads_as_in_the_article(server: Loopback, tmp_path: Path) -> None:
     samples = tmp_path / "samples.yaml"
     samples.write_text("动物: [猫, 长毛的猫；猫；长毛]\n", "utf-8")
-    both(under("visual_elements", tmp_path, server, topics={"samples": str(samples)}, objects={"rounds": 1}))
+    run_both_stages(under("visual_elements", tmp_path, server, topics={"samples": str(samples)}, objects={"rounds": 1}))
     asked = prompt_of(server.asked[0])
     assert (
         "思考：我决定选择（1）个视觉元素，该视觉元素选取（动物）分类中的（猫），最终选择的视觉元素是（猫）\n答案：猫"
@@ -162,13 +161,13 @@ def test_a_described_object_goes_back_to_the_model_with_its_description(tmp_path
     def reply(asked: ReceivedRequest) -> CannedResponse:
         number = len(re.findall("老虎", prompt_of(asked)))
         said_first = "1. 老虎；是猫科动物；通常是黄色\n2. 猫；是宠物；多种颜色\n3. 斑马；有条纹；黑白相间"
-        return said("1. 企鹅；是不会飞的鸟；黑白相间" if number else said_first)
+        return stub_reply("1. 企鹅；是不会飞的鸟；黑白相间" if number else said_first)
 
     samples = tmp_path / "samples.yaml"
     samples.write_text("动物: [鲨鱼；是鲨总目动物的通称；通常是灰色, 大象]\n", "utf-8")
     with loopback(reply) as running:
         wanted = under("by_topic", tmp_path, running, topics={"samples": str(samples)}, objects={"rounds": 2})
-        _, objects = both(wanted)
+        _, objects = run_both_stages(wanted)
         last = prompt_of(running.asked[-1])
     assert set(load_chosen_objects(wanted, SOURCE)["text"]) == {"鲨鱼", "大象", "老虎", "斑马", "企鹅"}
     assert objects.rows["too_short"] == 1, "猫 has one character"
@@ -182,10 +181,10 @@ def compared_by(folder: Path, questions: int = 40, **failing: Any) -> tuple[list
 
     def reply(asked: ReceivedRequest) -> CannedResponse:
         prompt = prompt_of(asked)
-        return said(StubGenerator(refusal_rate=0, **(failing if "视觉元素" in prompt else {})).reply(prompt))
+        return stub_reply(StubGenerator(refusal_rate=0, **(failing if "视觉元素" in prompt else {})).reply(prompt))
 
     with loopback(reply) as running:
-        wanted = definition(folder, running.url)
+        wanted = define_stages(folder, running.url)
         with active_run(BuildRun()):
             compared = compare_strategies(wanted, SOURCE, questions)
             calls = len(running.asked)

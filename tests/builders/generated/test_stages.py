@@ -6,8 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import pytest
 
 from builders.generated.definition import GeneratedDefinition
 from builders.generated.stages import (
-    StageResult,
     load_chosen_objects,
     load_stage_summary,
     record_stage,
@@ -29,65 +27,25 @@ from querytruth.errors import UserError
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.review_csv import ReviewTableOptions
 from querytruth.sets.review_tables import ImportTolerances
-from tests.flows.stub_generator import StubGenerator
+from tests.flows.stub_generator import (
+    SOURCE,
+    Listener,
+    StubGenerator,
+    answering,
+    define_stages,
+    prompt_of,
+    run_both_stages,
+    stage_files,
+    stub_reply,
+)
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.tiny_text_models import save_text_model
-from tests.worlds import chat_reply
-
-SOURCE = "tiny.yaml"
-
-
-class Listener:
-    """Remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def log(self, text: str) -> None:
-        self.lines.append(text)
-
-    def bar(self, *_: object) -> Any:
-        return nullcontext(lambda _count: None)
-
-
-def answering(stub: StubGenerator) -> Callable[[ReceivedRequest], Any]:
-    return lambda asked: said(stub.reply(prompt_of(asked)))
-
-
-def prompt_of(asked: ReceivedRequest) -> str:
-    return str(asked.json["messages"][0]["content"])
-
-
-def said(text: str, finish_reason: str = "stop") -> CannedResponse:
-    return chat_reply(text, finish_reason, {"prompt_tokens": 100, "completion_tokens": 20})
 
 
 @pytest.fixture
 def server() -> Iterator[Loopback]:
     with loopback(answering(StubGenerator())) as running_server:
         yield running_server
-
-
-def definition(folder: Path, url: str, name: str = "tiny", **keys: Any) -> GeneratedDefinition:
-    options = {"base_url": url, "name": "stub", "pause": 0.001, "tries": 2, "concurrency": 4, **keys.pop("options", {})}
-    topics = {"model": "openai_compatible", "options": options, "rounds": 8, **keys.pop("topics", {})}
-    objects = {"embedder": "char_ngrams", "rounds": 6, **keys.pop("objects", {})}
-    data = {"kind": "generated", "name": name, "out": folder, "topics": topics, "objects": objects, **keys}
-    return GeneratedDefinition.model_validate(data)
-
-
-def both(wanted: GeneratedDefinition, **run: Any) -> tuple[StageResult, StageResult]:
-    with active_run(BuildRun(**run)):
-        return run_topics_stage(wanted, SOURCE), run_objects_stage(wanted, SOURCE)
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """All that the stages wrote, but the reply store."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and "replies.sqlite" not in path.name
-    }
 
 
 def answer(file: Path, **words: str) -> None:
@@ -105,7 +63,7 @@ def answer(file: Path, **words: str) -> None:
 
 @pytest.mark.thorough
 def test_both_stages_end_with_a_table_to_review_and_the_command_that_goes_on(server: Loopback, tmp_path: Path) -> None:
-    topics, objects = both(definition(tmp_path, server.url))
+    topics, objects = run_both_stages(define_stages(tmp_path, server.url))
     assert (
         topics.next_step_text
         == f"awaiting review: {tmp_path}/tiny/review/topics.csv, then: querytruth objects {SOURCE}"
@@ -124,8 +82,8 @@ def test_both_stages_end_with_a_table_to_review_and_the_command_that_goes_on(ser
 def test_every_reply_and_row_is_booked_and_the_summary_tells_a_manifest_what_it_needs(
     server: Loopback, tmp_path: Path
 ) -> None:
-    wanted = definition(tmp_path, server.url)
-    results = both(wanted)
+    wanted = define_stages(tmp_path, server.url)
+    results = run_both_stages(wanted)
     ledger = Ledger()
     for stage, result in zip(("topics", "objects"), results, strict=True):
         record_stage(wanted, stage, SOURCE, ledger)
@@ -147,11 +105,11 @@ def test_every_reply_and_row_is_booked_and_the_summary_tells_a_manifest_what_it_
 
 @pytest.mark.thorough
 def test_a_second_run_makes_no_call_and_changes_no_byte(server: Loopback, tmp_path: Path) -> None:
-    wanted = definition(tmp_path, server.url)
-    first = both(wanted)
-    before, asked = files(tmp_path), len(server.asked)
-    again = both(wanted)
-    assert files(tmp_path) == before and len(server.asked) == asked
+    wanted = define_stages(tmp_path, server.url)
+    first = run_both_stages(wanted)
+    before, asked = stage_files(tmp_path), len(server.asked)
+    again = run_both_stages(wanted)
+    assert stage_files(tmp_path) == before and len(server.asked) == asked
     assert [result.calls for result in again] == [0, 0]
     assert [result.digest for result in again] == [result.digest for result in first]
 
@@ -160,29 +118,29 @@ def test_a_second_run_makes_no_call_and_changes_no_byte(server: Loopback, tmp_pa
 def test_offline_makes_no_call_with_all_replies_there_and_names_the_missing_ones_without(
     server: Loopback, tmp_path: Path
 ) -> None:
-    wanted = definition(tmp_path, server.url)
+    wanted = define_stages(tmp_path, server.url)
     with pytest.raises(UserError, match=r"4 of 4 questions of round 1 have no reply .*Next: run without --offline"):
-        both(wanted, offline=True)
+        run_both_stages(wanted, offline=True)
     assert not server.asked
-    first = both(wanted)
+    first = run_both_stages(wanted)
     for journal in (tmp_path / "tiny" / "generated").glob("*.jsonl"):
         journal.unlink()
     asked = len(server.asked)
-    assert [result.digest for result in both(wanted, offline=True)] == [result.digest for result in first]
+    assert [result.digest for result in run_both_stages(wanted, offline=True)] == [result.digest for result in first]
     assert len(server.asked) == asked
 
 
 @pytest.mark.thorough
 def test_recorded_replies_alone_drive_both_stages(server: Loopback, tmp_path: Path) -> None:
-    live = definition(tmp_path / "live", server.url)
-    expected = both(live)
+    live = define_stages(tmp_path / "live", server.url)
+    expected = run_both_stages(live)
     server.close()
-    recorded = definition(
+    recorded = define_stages(
         tmp_path / "replayed",
         server.url,
         topics={"model": "replay", "options": {"replies": str(tmp_path / "live" / "tiny" / "replies.sqlite")}},
     )
-    assert [result.digest for result in both(recorded)] == [result.digest for result in expected]
+    assert [result.digest for result in run_both_stages(recorded)] == [result.digest for result in expected]
     assert not list((tmp_path / "replayed").rglob("*.sqlite"))
     name = Path("tiny", "review", "objects.csv")
     assert (tmp_path / "replayed" / name).read_bytes() == (tmp_path / "live" / name).read_bytes()
@@ -194,12 +152,12 @@ def test_the_order_in_which_parallel_replies_come_is_no_matter(tmp_path: Path) -
 
     def late(asked: ReceivedRequest) -> CannedResponse:
         time.sleep(hash(prompt_of(asked)) % 7 / 500)
-        return said(stub.reply(prompt_of(asked)))
+        return stub_reply(stub.reply(prompt_of(asked)))
 
     digests = set()
     for name, answers, concurrency in (("one", answering(stub), 1), ("late", late, 8), ("later", late, 3)):
         with loopback(answers) as server:
-            results = both(definition(tmp_path / name, server.url, options={"concurrency": concurrency}))
+            results = run_both_stages(define_stages(tmp_path / name, server.url, options={"concurrency": concurrency}))
             digests.add(
                 (
                     *(result.digest for result in results),
@@ -214,7 +172,7 @@ def test_the_order_in_which_parallel_replies_come_is_no_matter(tmp_path: Path) -
 def test_the_size_of_the_embedder_s_batches_is_no_matter(
     server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    whole = both(definition(tmp_path / "whole", server.url))
+    whole = run_both_stages(define_stages(tmp_path / "whole", server.url))
     loaded, found = char_ngrams.CharNgramEmbedder(), []
 
     class InParts:
@@ -230,25 +188,25 @@ def test_the_size_of_the_embedder_s_batches_is_no_matter(
             return np.concatenate(parts)
 
     monkeypatch.setattr("builders.generated.object_rounds.load_text_embedder", lambda _name: InParts())
-    again = both(definition(tmp_path / "parts", server.url))
+    again = run_both_stages(define_stages(tmp_path / "parts", server.url))
     assert max(found) > 5
     assert [one.digest for one in again] == [one.digest for one in whole]
-    assert files(tmp_path / "parts") == files(tmp_path / "whole")
+    assert stage_files(tmp_path / "parts") == stage_files(tmp_path / "whole")
 
 
 @pytest.mark.thorough
 def test_a_journal_cut_anywhere_is_written_to_its_end_the_same_and_without_a_call(
     server: Loopback, tmp_path: Path
 ) -> None:
-    wanted = definition(tmp_path, server.url)
-    both(wanted)
-    expected, asked = files(tmp_path), len(server.asked)
+    wanted = define_stages(tmp_path, server.url)
+    run_both_stages(wanted)
+    expected, asked = stage_files(tmp_path), len(server.asked)
     for journal in (tmp_path / "tiny" / "generated").glob("*.jsonl"):
         data = journal.read_bytes()
         for at in (0, 10, len(data) // 3, len(data) // 2, len(data) - 1):
             journal.write_bytes(data[:at])
-            both(wanted)
-            assert files(tmp_path) == expected, (journal.name, at)
+            run_both_stages(wanted)
+            assert stage_files(tmp_path) == expected, (journal.name, at)
     assert len(server.asked) == asked
 
 
@@ -273,8 +231,8 @@ def child(wanted: GeneratedDefinition, folder: Path, **environment: str) -> subp
 def test_a_run_of_the_article_s_size_loses_nothing_and_knows_the_model_s_faults(tmp_path: Path) -> None:
     """20 topics and 1,500 objects, of a model that repeats every fifth row and refuses every twentieth question."""
     with loopback(answering(StubGenerator(vocabulary=90, topics=15))) as server:
-        wanted = definition(tmp_path, server.url, topics={"rounds": 60}, objects={"rounds": 50})
-        topics, objects = both(wanted)
+        wanted = define_stages(tmp_path, server.url, topics={"rounds": 60}, objects={"rounds": 50})
+        topics, objects = run_both_stages(wanted)
         kept = load_chosen_objects(wanted, SOURCE)
         assert kept["topic"].nunique() == 20
         assert 1300 < len(kept) == kept["query_id"].nunique() < 1900
@@ -282,8 +240,8 @@ def test_a_run_of_the_article_s_size_loses_nothing_and_knows_the_model_s_faults(
         assert abs(replies.rejected["nothing_listed"] / replies.entered - 0.05) < 0.02
         assert rows.entered == 5 * replies.accepted == sum(objects.rows.values())
         assert objects.health.warnings == topics.health.warnings == ()
-        expected = files(tmp_path)
-        assert both(wanted)[1].calls == 0 and files(tmp_path) == expected
+        expected = stage_files(tmp_path)
+        assert run_both_stages(wanted)[1].calls == 0 and stage_files(tmp_path) == expected
 
 
 @pytest.mark.slow
@@ -294,16 +252,18 @@ def test_hash_seeds_locales_and_time_zones_change_nothing(server: Loopback, tmp_
     ):
         (tmp_path / str(number)).mkdir()
         assert (
-            child(definition(tmp_path / str(number) / "out", server.url), tmp_path / str(number), **environment).wait()
+            child(
+                define_stages(tmp_path / str(number) / "out", server.url), tmp_path / str(number), **environment
+            ).wait()
             == 0
         )
-        found.append(files(tmp_path / str(number) / "out"))
+        found.append(stage_files(tmp_path / str(number) / "out"))
     assert found[0] == found[1]
 
 
 @pytest.mark.thorough
 def test_what_people_drop_and_edit_decides_about_the_next_stage(server: Loopback, tmp_path: Path) -> None:
-    wanted = definition(tmp_path, server.url)
+    wanted = define_stages(tmp_path, server.url)
     topics = run_topics_stage(wanted, SOURCE)
     answer(topics.file, 食物="drop", 动物="生灵", 高铁="drop", 帆船="白帆船")
     objects = run_objects_stage(wanted, SOURCE)
@@ -320,7 +280,7 @@ def test_what_people_drop_and_edit_decides_about_the_next_stage(server: Loopback
 
 @pytest.mark.thorough
 def test_an_object_under_two_topics_is_told_of_and_stays_under_the_first(server: Loopback, tmp_path: Path) -> None:
-    listener, wanted = Listener(), definition(tmp_path, server.url, topics={"rounds": 1}, objects={"rounds": 1})
+    listener, wanted = Listener(), define_stages(tmp_path, server.url, topics={"rounds": 1}, objects={"rounds": 1})
     answer(run_topics_stage(wanted, SOURCE).file, 饺子="金鱼")
     with active_run(BuildRun(listener)):
         run_objects_stage(wanted, SOURCE)
@@ -333,10 +293,10 @@ def test_an_object_under_two_topics_is_told_of_and_stays_under_the_first(server:
 
 def test_the_same_prompt_in_another_round_is_another_question(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text("食物: [饺子]\n", "utf-8")
-    with loopback(lambda _asked: said("没有想法")) as server:
+    with loopback(lambda _asked: stub_reply("没有想法")) as server:
         topics = {"samples": str(tmp_path / "one.yaml"), "rounds": 3}
-        wanted = definition(tmp_path, server.url, topics=topics, objects={"barren": 2})
-        found, objects = both(wanted)
+        wanted = define_stages(tmp_path, server.url, topics=topics, objects={"barren": 2})
+        found, objects = run_both_stages(wanted)
         assert len({prompt_of(asked) for asked in server.asked}) == 2
     assert (found.calls, objects.calls, objects.stop_counts) == (3, 2, {"barren": 1})
 
@@ -345,8 +305,8 @@ def test_the_same_prompt_in_another_round_is_another_question(tmp_path: Path) ->
 def test_another_choice_begins_anew_and_what_was_asked_the_same_is_not_asked_again(
     server: Loopback, tmp_path: Path
 ) -> None:
-    wanted = definition(tmp_path, server.url)
-    topics, _ = both(wanted)
+    wanted = define_stages(tmp_path, server.url)
+    topics, _ = run_both_stages(wanted)
     asked = len(server.asked)
     answer(topics.file, 乐器="drop")
     second = run_objects_stage(wanted, SOURCE)
@@ -359,12 +319,12 @@ def test_another_choice_begins_anew_and_what_was_asked_the_same_is_not_asked_aga
 def test_a_table_that_people_have_stays_theirs_and_a_newer_one_takes_their_answers_along(
     server: Loopback, tmp_path: Path
 ) -> None:
-    wanted = definition(tmp_path, server.url)
+    wanted = define_stages(tmp_path, server.url)
     file = run_topics_stage(wanted, SOURCE).file
     answer(file, 食物="drop", 蜗牛="大蜗牛")
     filled = file.read_bytes()
     assert run_topics_stage(wanted, SOURCE).file.read_bytes() == filled
-    more = definition(tmp_path, server.url, topics={"rounds": 16})
+    more = define_stages(tmp_path, server.url, topics={"rounds": 16})
     assert run_topics_stage(more, SOURCE).file == file
     cells = [line.split(",") for line in file.read_text("utf-8-sig").splitlines()[1:]]
     said_now = {row[1]: (row[7], row[8]) for row in cells if row[7]}
@@ -376,7 +336,7 @@ def test_a_table_that_people_have_stays_theirs_and_a_newer_one_takes_their_answe
 
 @pytest.mark.thorough
 def test_a_damaged_table_is_refused_as_a_whole_and_never_overwritten(server: Loopback, tmp_path: Path) -> None:
-    wanted, listener = definition(tmp_path, server.url), Listener()
+    wanted, listener = define_stages(tmp_path, server.url), Listener()
     file = run_topics_stage(wanted, SOURCE).file
     handed = file.read_text("utf-8-sig")
     file.write_text(handed.replace(",饺子,", ",餃子,").replace(",狮子,", ",drop,"), "utf-8-sig", newline="")
@@ -388,7 +348,7 @@ def test_a_damaged_table_is_refused_as_a_whole_and_never_overwritten(server: Loo
     assert any("'餃子' was exported as '饺子'" in line for line in listener.lines)
     damaged = file.read_bytes()
     with pytest.raises(UserError, match="problems"):
-        run_topics_stage(definition(tmp_path, server.url, topics={"rounds": 9}), SOURCE)
+        run_topics_stage(define_stages(tmp_path, server.url, topics={"rounds": 9}), SOURCE)
     assert file.read_bytes() == damaged
     result = run_objects_stage(wanted, SOURCE, ReviewTableOptions(ImportTolerances(changed=True)))
     assert result.rows["accepted"] > 0
@@ -398,7 +358,7 @@ def test_a_damaged_table_is_refused_as_a_whole_and_never_overwritten(server: Loo
 def test_a_table_of_another_set_or_stage_is_refused_and_without_one_the_command_is_named(
     server: Loopback, tmp_path: Path
 ) -> None:
-    wanted, other = definition(tmp_path, server.url), definition(tmp_path, server.url, name="other")
+    wanted, other = define_stages(tmp_path, server.url), define_stages(tmp_path, server.url, name="other")
     with pytest.raises(UserError, match=r"topics.csv .*does not exist yet. Next: run querytruth topics tiny.yaml"):
         run_objects_stage(wanted, SOURCE)
     with pytest.raises(UserError, match=r"objects.csv .*does not exist yet. Next: run querytruth objects tiny.yaml"):
@@ -410,14 +370,14 @@ def test_a_table_of_another_set_or_stage_is_refused_and_without_one_the_command_
     with pytest.raises(UserError, match="of other/v0, which this stage did not write"):
         run_objects_stage(wanted, SOURCE)
     mine.unlink()
-    both(wanted)
+    run_both_stages(wanted)
     mine.write_bytes(run_objects_stage(wanted, SOURCE).file.read_bytes())
     with pytest.raises(UserError, match="of tiny/v0, which this stage did not write"):
         run_objects_stage(wanted, SOURCE)
 
 
 def test_where_people_keep_no_topic_the_next_stage_says_so(server: Loopback, tmp_path: Path) -> None:
-    wanted = definition(tmp_path, server.url, topics={"rounds": 1})
+    wanted = define_stages(tmp_path, server.url, topics={"rounds": 1})
     file = run_topics_stage(wanted, SOURCE).file
     rows = [line.split(",") for line in file.read_text("utf-8-sig").splitlines()[1:]]
     answer(file, **{row[1]: "drop" for row in rows if row[3] == "topic"})
@@ -427,15 +387,15 @@ def test_where_people_keep_no_topic_the_next_stage_says_so(server: Loopback, tmp
 
 @pytest.mark.thorough
 def test_budgets_of_calls_and_tokens_end_a_stage_and_a_larger_one_goes_on(server: Loopback, tmp_path: Path) -> None:
-    few = definition(tmp_path, server.url, topics={"calls": 6}, objects={"calls": 20})
-    topics, objects = both(few)
+    few = define_stages(tmp_path, server.url, topics={"calls": 6}, objects={"calls": 20})
+    topics, objects = run_both_stages(few)
     assert (topics.stop_counts, topics.calls) == ({"call_budget": 1}, 6)
     assert objects.calls == 20 and set(objects.stop_counts) == {"call_budget"}
     tokens = run_topics_stage(
-        definition(tmp_path, server.url, name="tokens", topics={"tokens": 500, "rounds": 40}), SOURCE
+        define_stages(tmp_path, server.url, name="tokens", topics={"tokens": 500, "rounds": 40}), SOURCE
     )
     assert (tokens.stop_counts, tokens.calls) == ({"token_budget": 1}, 8), "a wave of four costs 480"
-    more, asked = definition(tmp_path, server.url, topics={"calls": 8}), len(server.asked)
+    more, asked = define_stages(tmp_path, server.url, topics={"calls": 8}), len(server.asked)
     assert run_topics_stage(more, SOURCE).stop_counts == {"round_limit": 1}
     assert len(server.asked) == asked + 2, "what was asked before is known"
 
@@ -446,18 +406,18 @@ def test_a_question_that_fails_for_good_is_a_barren_round_and_is_asked_again_on_
 
     def filtered(asked: ReceivedRequest) -> CannedResponse:
         if filtering and "当前主题是：{动物}" in prompt_of(asked):
-            return said("", "content_filter")
-        return said(stub.reply(prompt_of(asked)))
+            return stub_reply("", "content_filter")
+        return stub_reply(stub.reply(prompt_of(asked)))
 
     with loopback(filtered) as server:
-        wanted = definition(tmp_path, server.url, topics={"rounds": 1}, objects={"rounds": 20, "barren": 3})
-        _, objects = both(wanted)
+        wanted = define_stages(tmp_path, server.url, topics={"rounds": 1}, objects={"rounds": 20, "barren": 3})
+        _, objects = run_both_stages(wanted)
         assert objects.stop_counts["barren"] == 1
         replies = objects.ledger.stages[0]
         assert replies.rejected["content_filter"] == 3
         filtering = False
-        assert both(wanted)[1].digest == objects.digest
-        _, again = both(wanted, retry_failures=True)
+        assert run_both_stages(wanted)[1].digest == objects.digest
+        _, again = run_both_stages(wanted, retry_failures=True)
         assert "content_filter" not in again.ledger.stages[0].rejected
         assert again.digest != objects.digest
 
@@ -466,10 +426,14 @@ def test_a_question_without_an_answer_that_lasts_stops_the_stage_after_the_last_
     stub, broken = StubGenerator(), True
 
     def sometimes(asked: ReceivedRequest) -> CannedResponse:
-        return CannedResponse("busy", 503) if broken and len(server.asked) > 13 else said(stub.reply(prompt_of(asked)))
+        return (
+            CannedResponse("busy", 503)
+            if broken and len(server.asked) > 13
+            else stub_reply(stub.reply(prompt_of(asked)))
+        )
 
     with loopback(sometimes) as server:
-        wanted = definition(tmp_path, server.url, topics={"rounds": 24})
+        wanted = define_stages(tmp_path, server.url, topics={"rounds": 24})
         with pytest.raises(UserError, match=r"4 of 4 questions of round 13 have no reply|3 of 4 questions of round 13"):
             run_topics_stage(wanted, SOURCE)
         journal = next((tmp_path / "tiny" / "generated").glob("*.jsonl"))
@@ -482,7 +446,7 @@ def test_a_question_without_an_answer_that_lasts_stops_the_stage_after_the_last_
 def test_people_are_told_how_it_goes_and_warned_once(tmp_path: Path) -> None:
     listener = Listener()
     with loopback(answering(StubGenerator(repeated_word="教堂"))) as server, active_run(BuildRun(listener)):
-        wanted = definition(tmp_path, server.url, objects={"rounds": 12})
+        wanted = define_stages(tmp_path, server.url, objects={"rounds": 12})
         run_topics_stage(wanted, SOURCE)
         result = run_objects_stage(wanted, SOURCE)
     assert [warning.code for warning in result.health.warnings] == ["collapse"]
@@ -498,7 +462,7 @@ def test_an_embedder_that_does_not_know_the_language_is_refused_before_any_quest
     server: Loopback, tmp_path: Path
 ) -> None:
     model = save_text_model(tmp_path / "english", alphabet="")
-    wanted = definition(tmp_path, server.url, objects={"embedder": str(model)})
+    wanted = define_stages(tmp_path, server.url, objects={"embedder": str(model)})
     run_topics_stage(wanted, SOURCE)
     asked = len(server.asked)
     with pytest.raises(UserError, match=r"does not know \d+% of the tokens"):
@@ -517,7 +481,7 @@ def test_the_embedder_is_asked_for_the_language_first(
             raise UserError("embed texts", "monoglot", "does not know 99% of the tokens of these texts", "name another")
 
     monkeypatch.setattr("builders.generated.object_rounds.load_text_embedder", lambda _name: Monoglot())
-    wanted = definition(tmp_path, server.url, objects={"embedder": "monoglot"})
+    wanted = define_stages(tmp_path, server.url, objects={"embedder": "monoglot"})
     run_topics_stage(wanted, SOURCE)
     asked = len(server.asked)
     with pytest.raises(UserError, match=r"monoglot .*does not know 99%"):
@@ -531,15 +495,15 @@ def test_english_prompts_and_the_person_s_own_samples(tmp_path: Path) -> None:
             rows = [
                 f"{n}. {chr(97 + len(server.asked) % 26)}{chr(97 + n)}{len(server.asked)}x bridge" for n in range(1, 6)
             ]
-            return said("\n".join(["Sure!", *rows]))
+            return stub_reply("\n".join(["Sure!", *rows]))
         answer = "for the topic #bridges#, I came up with these #objects#: #stone arch#, #old viaduct#"
-        return said(f"Thought: choose the topic #bridges#\nAnswer: {answer}")
+        return stub_reply(f"Thought: choose the topic #bridges#\nAnswer: {answer}")
 
     (tmp_path / "mine.yaml").write_text("towers: [water tower, bell tower]\n")
     prompts = {"prompt": "en/topics", "samples": str(tmp_path / "mine.yaml"), "rounds": 2}
     with loopback(english) as server:
-        wanted = definition(tmp_path, server.url, topics=prompts, objects={"prompt": "en/objects", "rounds": 2})
-        topics, objects = both(wanted)
+        wanted = define_stages(tmp_path, server.url, topics=prompts, objects={"prompt": "en/objects", "rounds": 2})
+        topics, objects = run_both_stages(wanted)
         first = prompt_of(server.asked[0])
     assert "#water tower#" in first and "fried chicken" not in first
     assert topics.rows["accepted"] == 2

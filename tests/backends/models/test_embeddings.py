@@ -15,12 +15,10 @@ from PIL import Image
 import querytruth as qt
 from querytruth.backends.models.embedders.embeddings import EmbeddingsOptions, load
 from querytruth.sets import set_files
-from tests.flows.stub_generator import StubGenerator
-from tests.flows.test_recall_set import CAPTIONS, draw
-from tests.flows.test_topics_and_objects import answering, both, definition
+from tests.flows.stub_generator import StubGenerator, answering, define_stages, run_both_stages
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.small_sets import publish_small_set, small_tables
-from tests.worlds import build_of
+from tests.worlds import CAPTIONS, build_of, draw_album
 
 KEY = "sk-very-secret-0123456789"
 BATCH = 3
@@ -94,7 +92,7 @@ def test_texts_and_images_of_an_evaluation_are_sent_once(endpoint: Endpoint, tmp
 
 @pytest.mark.thorough
 def test_near_duplicates_are_what_the_endpoint_calls_alike(endpoint: Endpoint, tmp_path: Path) -> None:
-    draw(tmp_path / "album", list(CAPTIONS))
+    draw_album(tmp_path / "album", list(CAPTIONS))
     given = [f"images={tmp_path / 'album'}", f"out={tmp_path / 'sets'}", "render.size=64"]
     given += [f"near_duplicates.embedder={tmp_path / 'emb.yaml'}"]
     apart = build_of("gallery", ["name=apart", *given])
@@ -108,7 +106,7 @@ def test_near_duplicates_are_what_the_endpoint_calls_alike(endpoint: Endpoint, t
 
 @pytest.mark.thorough
 def test_captions_are_compared_by_the_endpoint(endpoint: Endpoint, tmp_path: Path) -> None:
-    draw(tmp_path / "album", list(CAPTIONS))
+    draw_album(tmp_path / "album", list(CAPTIONS))
     rows = ["file_name,language,caption", *[f"{name}.png,zh,{text}" for name, text in CAPTIONS.items()]]
     (tmp_path / "captions.csv").write_text("\n".join(rows), encoding="utf-8")
     given = [f"images={tmp_path / 'album'}", "name=captions", f"out={tmp_path / 'sets'}", "render.size=64"]
@@ -126,6 +124,6 @@ def test_captions_are_compared_by_the_endpoint(endpoint: Endpoint, tmp_path: Pat
 def test_the_novelty_of_objects_is_judged_by_the_endpoint(endpoint: Endpoint, tmp_path: Path) -> None:
     with loopback(answering(StubGenerator())) as generator:
         objects = {"embedder": str(tmp_path / "emb.yaml"), "rounds": 2}
-        done = both(definition(tmp_path / "sets", generator.url, objects=objects))[1]
+        done = run_both_stages(define_stages(tmp_path / "sets", generator.url, objects=objects))[1]
     found = {row["text"] for row in csv.DictReader(io.StringIO(done.file.read_text("utf-8-sig")))}
     assert done.health.accepted > 5 and found and found <= set(endpoint.inputs)

@@ -1,6 +1,7 @@
 """Sets of every kind that are built into a bucket, also under Prefect."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,18 +11,19 @@ from typing import Any
 import pytest
 
 import querytruth as qt
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
+from querytruth.api.loaded_set import SetBuild
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
 from querytruth.sets import decision_log
 from querytruth.sets.decision_records import QueryDecision
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions, make_definition
 from tests.flows.prefect_test_server import ROOT, free_port, prefect_environment
-from tests.flows.test_recall_set import CAPTIONS, draw
+from tests.images import make_jpeg
 from tests.loopback import loopback
 from tests.object_service import SECRET_KEY, ObjectService
-
-pytestmark = pytest.mark.thorough
+from tests.worlds import make_album
 
 
 @pytest.fixture
@@ -40,10 +42,7 @@ def enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, object_service: Objec
 
 @pytest.fixture
 def album(tmp_path: Path) -> Path:
-    draw(tmp_path / "album", list(CAPTIONS))
-    rows = ["file_name,language,caption", *[f"{name}.png,zh,{text}" for name, text in CAPTIONS.items()]]
-    (tmp_path / "captions.csv").write_text("\n".join(rows), encoding="utf-8")
-    return tmp_path
+    return make_album(tmp_path)
 
 
 def recall_keys(album: Path, out: str, **more: Any) -> dict[str, Any]:
@@ -61,6 +60,7 @@ def manifests_of(service: ObjectService) -> list[str]:
     return sorted(key.removesuffix("/manifest.json") for key in keys)
 
 
+@pytest.mark.thorough
 def test_a_recall_set_is_stored_with_its_smaller_sets(
     enter: Callable[[str], Path], album: Path, object_service: ObjectService
 ) -> None:
@@ -95,6 +95,7 @@ def test_a_recall_set_is_stored_with_its_smaller_sets(
     ]
 
 
+@pytest.mark.thorough
 def test_a_smaller_set_that_was_not_stored_is_stored_by_the_next_build(
     enter: Callable[[str], Path], album: Path, object_service: ObjectService
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_smaller_set_that_was_not_stored_is_stored_by_the_next_build(
     assert manifests_of(object_service)[:2] == ["album-2/v1", "album-4/v1"]
 
 
+@pytest.mark.thorough
 def test_a_recall_set_of_a_gallery_in_the_bucket_is_built_on_another_machine(
     enter: Callable[[str], Path], album: Path, object_service: ObjectService
 ) -> None:
@@ -124,6 +126,7 @@ def test_a_recall_set_of_a_gallery_in_the_bucket_is_built_on_another_machine(
     assert done.result.manifest["configuration"]["gallery"] == "images/v1"
 
 
+@pytest.mark.thorough
 def test_a_precision_set_is_stored(
     enter: Callable[[str], Path], make_world: Callable[..., Path], object_service: ObjectService
 ) -> None:
@@ -141,6 +144,7 @@ def test_a_precision_set_is_stored(
     assert len(loaded.locate_images()) == len(loaded.images)
 
 
+@pytest.mark.thorough
 def test_a_generated_set_is_stored(
     enter: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, object_service: ObjectService
 ) -> None:
@@ -161,6 +165,7 @@ def test_a_generated_set_is_stored(
         build_set(wanted)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["recall", "precision"])
 def test_under_prefect_the_same_versions_are_stored(
@@ -182,6 +187,7 @@ def test_under_prefect_the_same_versions_are_stored(
     assert not qt.build(definition).is_new  # the same digest without Prefect
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_under_prefect_a_service_that_is_away_is_one_line(
     enter: Callable[[str], Path], make_world: Callable[..., Path], object_service: ObjectService
@@ -205,3 +211,89 @@ def build_under_prefect(
     assert done.returncode == code and "Traceback" not in done.stderr, done.stderr[-3000:]
     assert SECRET_KEY not in done.stdout + done.stderr
     return done
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, object_service: ObjectService) -> Callable[..., SetBuild]:
+    """Builds a gallery of some colours on the machine with this name, which has its own working directory."""
+
+    def call(machine: str, colours: list[tuple[int, int, int]]) -> SetBuild:
+        home = tmp_path / machine
+        images = home / "images"
+        images.mkdir(parents=True, exist_ok=True)
+        monkeypatch.chdir(home)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+        for number, colour in enumerate(colours):
+            (images / f"{number}.jpg").write_bytes(make_jpeg(colour, (64 + number, 64)))
+        keys = {"kind": "gallery", "name": "colours", "images": str(images), "out": object_service.url}
+        return qt.build({**keys, "near_duplicates": {"distance": None}, "lose_at_most": None})
+
+    return call
+
+
+RED, GREEN, BLUE = (200, 20, 20), (20, 200, 20), (20, 20, 200)
+
+
+@pytest.mark.thorough
+def test_builds_on_two_machines_follow_each_other(
+    build: Callable[..., SetBuild], object_service: ObjectService, tmp_path: Path
+) -> None:
+    first = build("here", [RED, GREEN])
+    assert first.is_new and first.result.url == f"{object_service.url}/colours/v1"
+    assert first.path.is_relative_to("s3-work") and (tmp_path / "here" / first.path).is_dir()
+    again = build("here", [RED, GREEN])
+    assert not again.is_new and again.result.url == first.result.url
+    same = build("there", [RED, GREEN])  # which fetches v1 before
+    assert not same.is_new and same.path.name == "v1"
+    second = build("there", [RED, GREEN, BLUE])
+    assert second.is_new and second.result.url == f"{object_service.url}/colours/v2"
+    assert second.result.manifest["parent"]["version"] == 1
+    loaded = qt.load(f"{object_service.url}/colours")
+    assert loaded.name == "colours/v2" and len(loaded.images) == 3
+    assert not any(SECRET_KEY.encode() in object_service.ask("GET", key) for key in object_service.list_keys())
+
+
+@pytest.mark.thorough
+def test_a_version_that_was_built_and_not_stored_is_stored_by_the_next_build(
+    build: Callable[..., SetBuild], object_service: ObjectService
+) -> None:
+    build("here", [RED])
+    build("here", [RED, GREEN])
+    for key in object_service.list_keys():
+        if "/v2/" in key:
+            object_service.ask("DELETE", key)
+    done = build("here", [RED, GREEN])
+    assert not done.is_new and done.result.url == f"{object_service.url}/colours/v2"
+    assert qt.verify(f"{object_service.url}/colours/v2") == []
+
+
+@pytest.mark.thorough
+def test_a_version_that_two_machines_built_is_refused_before_the_work(
+    build: Callable[..., SetBuild], object_service: ObjectService, tmp_path: Path
+) -> None:
+    build("here", [RED])
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    build("here", [RED, GREEN])
+    manifest = "sets/colours/v2/manifest.json"
+    stored = object_service.ask("GET", manifest)
+    object_service.ask("DELETE", manifest)
+    build("there", [RED, BLUE])
+    object_service.ask("PUT", manifest, stored)  # it was there first
+    with pytest.raises(UserError, match=r"differs from .*/v2: both were built from the version before them") as refused:
+        build("there", [RED, BLUE])
+    assert "v2 away, then run the same command" in str(refused.value)
+
+
+def test_out_may_be_a_url_and_then_names_a_work_folder() -> None:
+    keys = ["name=a", "images=b"]
+    by_out = load_definition(None, [*keys, "out=s3://benchmarks/sets"], "gallery")
+    assert (str(by_out.out), by_out.publish_to) == ("s3-work/benchmarks/sets", "s3://benchmarks/sets")
+    both = load_definition(None, [*keys, "out=here", "publish_to=s3://benchmarks/sets"], "gallery")
+    assert (str(both.out), both.publish_to) == ("here", "s3://benchmarks/sets")
+    assert load_definition(None, keys, "gallery").publish_to is None
+    for wrong in ("out=s3://me:secret@b/x", "publish_to=s3://me:secret@b/x", "publish_to=https://b/x", "out=s3://B!"):
+        with pytest.raises(UserError) as refused:
+            load_definition(None, [*keys, wrong], "gallery")
+        assert "secret" not in json.dumps(str(refused.value))
+    with pytest.raises(UserError, match="models are stored on disk"):
+        load_definition(None, ["name=a", "set=b", "out=s3://benchmarks/models"], "training")

@@ -12,8 +12,7 @@ from prefect.plugins import HookContext
 
 from flows.prefect_runs import plugin
 from tests.flows.prefect_test_server import PREFECT, prefect_environment
-from tests.flows.test_recall_set import CAPTIONS
-from tests.flows.test_shrinkage_guard import write
+from tests.worlds import CAPTIONS, define_recall
 
 ROOT = Path(__file__).parents[2]
 CONTEXT = HookContext("3.8.8", None, logging.getLogger)
@@ -45,7 +44,7 @@ def test_a_flow_is_found_by_its_file_and_a_wrong_parameter_is_one_line(tmp_path:
 
 @pytest.mark.slow
 def test_a_build_of_it_leaves_its_page(tmp_path: Path) -> None:
-    definition = write(tmp_path, CAPTIONS)
+    definition = define_recall(tmp_path, CAPTIONS)
     told = prefect("run", "flows/recall_set.py:recall_set", "-p", f"definition={definition}", place=ROOT, home=tmp_path)
     assert told.returncode == 0 and "published album/v1" in told.stdout, told.stderr
     assert "街边有一辆公交车" in (tmp_path / "sets" / "album" / "shown" / "v1.html").read_text("utf-8")

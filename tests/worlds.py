@@ -4,6 +4,8 @@ of definitions."""
 import base64
 import hashlib
 import json
+import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -154,3 +156,22 @@ def define_recall(place: Path, captions: Mapping[str, str] = CAPTIONS, /, **more
     keys["ambiguity"] = {"text_embedder": "char_ngrams"}
     (place / "album.yaml").write_text(yaml.safe_dump(keys | more), "utf-8")
     return place / "album.yaml"
+
+
+def fill_pile(folder: Path) -> Path:
+    """Twelve good photos, a copy, a copy without its metadata, a smaller and a darker version, a banner, a text, a
+    broken file, a FIFO and a link out of the folder."""
+    for n in range(12):
+        save_photo(folder / f"day {n % 4}" / f"{n:02}.jpg", n, day=n % 4 + 1, place=(10.0 + n % 3, 20.0))
+    shutil.copy(folder / "day 0" / "00.jpg", folder / "copy of 00.jpg")
+    data = (folder / "day 1" / "01.jpg").read_bytes()
+    (folder / "day 1" / "01 without exif.jpg").write_bytes(data[:2] + data[4 + int.from_bytes(data[4:6], "big") :])
+    draw_scene(2).resize((120, 90)).save(folder / "02 small.jpg", quality=80)
+    draw_scene(3).point(lambda value: int(value * 0.85)).save(folder / "03 darker.png")
+    draw_scene(50, (600, 60)).save(folder / "banner.png")
+    (folder / "notes.txt").write_text("no image")
+    (folder / "torn.jpg").write_bytes((folder / "day 0" / "04.jpg").read_bytes()[:-900])
+    os.mkfifo(folder / "pipe.jpg")
+    (folder.parent / "outside.jpg").write_bytes(data)
+    (folder / "link.jpg").symlink_to(folder.parent / "outside.jpg")
+    return folder

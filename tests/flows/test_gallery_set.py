@@ -5,10 +5,8 @@ import errno
 import io
 import json
 import os
-import random
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,29 +34,10 @@ from querytruth.sets.benchmark_set import content_digest
 from tests.images import draw_scene, make_jpeg
 from tests.manifest_cuts import unrecorded_cuts
 from tests.object_service import ObjectService
-from tests.worlds import build_of, define_gallery, save_photo
+from tests.worlds import build_of, define_gallery, fill_pile, save_photo
 
 Digest = Callable[..., str]
 Start = Callable[..., subprocess.Popen[bytes]]
-
-
-def pile(folder: Path) -> Path:
-    """Twelve good photos, a copy, a copy without its metadata, a smaller and a darker version, a banner, a text, a
-    broken file, a FIFO and a link out of the folder."""
-    for n in range(12):
-        save_photo(folder / f"day {n % 4}" / f"{n:02}.jpg", n, day=n % 4 + 1, place=(10.0 + n % 3, 20.0))
-    shutil.copy(folder / "day 0" / "00.jpg", folder / "copy of 00.jpg")
-    data = (folder / "day 1" / "01.jpg").read_bytes()
-    (folder / "day 1" / "01 without exif.jpg").write_bytes(data[:2] + data[4 + int.from_bytes(data[4:6], "big") :])
-    draw_scene(2).resize((120, 90)).save(folder / "02 small.jpg", quality=80)
-    draw_scene(3).point(lambda value: int(value * 0.85)).save(folder / "03 darker.png")
-    draw_scene(50, (600, 60)).save(folder / "banner.png")
-    (folder / "notes.txt").write_text("no image")
-    (folder / "torn.jpg").write_bytes((folder / "day 0" / "04.jpg").read_bytes()[:-900])
-    os.mkfifo(folder / "pipe.jpg")
-    (folder.parent / "outside.jpg").write_bytes(data)
-    (folder / "link.jpg").symlink_to(folder.parent / "outside.jpg")
-    return folder
 
 
 def test_photos_keep_their_shape_and_the_set_lists_both_sizes(tmp_path: Path) -> None:
@@ -99,7 +78,7 @@ def stages(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def published(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
     """The gallery of the pile, to be read and not changed."""
     folder = tmp_path_factory.mktemp("published")
-    return build(define_gallery(folder, pile(folder / "pile")))
+    return build(define_gallery(folder, fill_pile(folder / "pile")))
 
 
 def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(published: BuildResult) -> None:
@@ -139,7 +118,7 @@ def test_the_groups_say_who_stands_for_whom_and_why(published: BuildResult) -> N
 
 @pytest.mark.thorough
 def test_places_and_times_are_told_and_chosen_by(tmp_path: Path) -> None:
-    path = define_gallery(tmp_path, pile(tmp_path / "pile"), select={"count": 3})
+    path = define_gallery(tmp_path, fill_pile(tmp_path / "pile"), select={"count": 3})
     tables = set_files.read_set(build(path).path).tables
     assert sorted(tables.images["latitude"]) == [10.0, 11.0, 12.0], "three images of three places"
     assert set(tables.images["longitude"]) == {20.0}
@@ -158,7 +137,7 @@ def test_a_second_build_reads_only_what_is_new(tmp_path: Path, monkeypatch: pyte
             yield found
 
     monkeypatch.setitem(scan_parts.scan_part.__kwdefaults__, "read", counted)
-    path = define_gallery(tmp_path, pile(tmp_path / "pile"), render=None)
+    path = define_gallery(tmp_path, fill_pile(tmp_path / "pile"), render=None)
     first = build(path)
     assert len(read) == 19
     read.clear()
@@ -187,7 +166,7 @@ def test_a_new_cut_needs_no_new_scan(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.thorough
 def test_lists_tables_and_urls_are_sources_too(tmp_path: Path) -> None:
-    folder = pile(tmp_path / "pile")
+    folder = fill_pile(tmp_path / "pile")
     names = [f"day {n % 4}/{n:02}.jpg" for n in range(12)]
     (folder / "some.txt").write_text("\n".join([*names[:5], "gone.jpg", "../outside.jpg", names[0]]))
     told = build(define_gallery(tmp_path / "list", folder / "some.txt", render=None))
@@ -239,73 +218,11 @@ def test_a_set_that_only_names_its_images_says_where_they_lie(tmp_path: Path) ->
     assert rendered.manifest["counts"]["images"] == 2
 
 
-@pytest.mark.slow
-def test_twelve_environments_give_one_digest(digest_of: Digest, tmp_path: Path) -> None:
-    def here(n: int, shuffled: bool = False) -> Path:
-        folder = tmp_path / f"place {n}" / "pile"
-        folder.mkdir(parents=True)
-        made = sorted(path for path in pattern.rglob("*") if path.is_file() and not path.is_symlink())
-        if shuffled:
-            random.Random(n).shuffle(made)
-        for path in made:
-            target = folder / path.relative_to(pattern)
-            target.parent.mkdir(exist_ok=True)
-            shutil.copyfile(path, target)
-        return define_gallery(folder.parent, folder, select={"count": 9})
-
-    pattern = pile(tmp_path / "pattern")
-    for odd in ("pipe.jpg", "link.jpg"):
-        (pattern / odd).unlink()
-    digests = {
-        digest_of("gallery", here(1)),
-        digest_of("gallery", here(2), workers=4),
-        digest_of("gallery", here(3), PYTHONHASHSEED="1"),
-        digest_of("gallery", here(4), PYTHONHASHSEED="99", TZ="Asia/Shanghai"),
-        digest_of("gallery", here(5), TZ="America/St_Johns"),
-        digest_of("gallery", here(6), LC_ALL="C", LANG="C"),
-        digest_of("gallery", here(7), LC_ALL="tr_TR.UTF-8"),
-        digest_of("gallery", here(8), PYTHONUTF8="0", LC_ALL="POSIX"),
-        digest_of("gallery", here(9), umask=0o077),
-        digest_of("gallery", here(10, shuffled=True)),
-        digest_of("gallery", here(11, shuffled=True), workers=3),
-        digest_of("gallery", here(12, shuffled=True), workers=2, PYTHONHASHSEED="7", TZ="UTC", LC_ALL="C"),
-    }
-    assert len(digests) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(2400)
-def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
-    digest_of: Digest, start_build: Start, tmp_path: Path
-) -> None:
-    folder = tmp_path / "album"
-    for n in range(120):
-        save_photo(folder / f"{n:03}.jpg", n, day=n % 28 + 1, size=(640, 480))
-    start = time.monotonic()
-    wanted = digest_of("gallery", define_gallery(tmp_path / "calm", folder), 2)
-    whole = time.monotonic() - start
-    killed = 0
-    for n in range(50):
-        path = define_gallery(tmp_path / f"killed{n}", folder)
-        process = start_build("gallery", path)
-        try:
-            process.wait(timeout=whole * (0.2 + 0.8 * n / 50))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            killed += process.wait() == -9
-        published = list((path.parent / "sets" / "pile").glob("v*"))
-        assert all(list(set_files.verify_set(version)) == [] for version in published)
-        start = time.monotonic()  # how long a build takes now: the machine may have become busier, or less so
-        assert digest_of("gallery", path, 2) == wanted
-        whole = time.monotonic() - start
-    assert killed >= 40
-
-
 @pytest.mark.thorough
 def test_two_builds_at_once_wait_for_each_other_and_agree(
     digest_of: Digest, start_build: Start, tmp_path: Path
 ) -> None:
-    path = define_gallery(tmp_path, pile(tmp_path / "pile"))
+    path = define_gallery(tmp_path, fill_pile(tmp_path / "pile"))
     other = start_build("gallery", path)
     digest_of("gallery", path)
     assert other.wait(60) == 0
@@ -317,7 +234,7 @@ def test_two_builds_at_once_wait_for_each_other_and_agree(
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from querytruth.backends.files import parquet_files as checked_parquet
 
-    path = define_gallery(tmp_path, pile(tmp_path / "pile"))
+    path = define_gallery(tmp_path, fill_pile(tmp_path / "pile"))
     real = checked_parquet.write_atomically
     written: list[Path] = []
 
@@ -343,7 +260,7 @@ def test_on_a_disk_that_is_really_full_the_build_says_so_and_goes_on_elsewhere(t
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", disk], capture_output=True).returncode:
         pytest.skip("cannot mount a small disk here")
     try:
-        path = define_gallery(disk / "x", pile(tmp_path / "pile"), render={"mode": "squash"})
+        path = define_gallery(disk / "x", fill_pile(tmp_path / "pile"), render={"mode": "squash"})
         with pytest.raises(UserError, match=r"No space left.*Next: "):
             build(path)
         assert not list((disk / "x" / "sets" / "pile").glob("v*"))
@@ -355,7 +272,7 @@ def test_on_a_disk_that_is_really_full_the_build_says_so_and_goes_on_elsewhere(t
 
 @pytest.mark.thorough
 def test_a_rebuild_comes_to_the_same_digest_and_names_changed_input(tmp_path: Path) -> None:
-    result = build(define_gallery(tmp_path, pile(tmp_path / "pile")))
+    result = build(define_gallery(tmp_path, fill_pile(tmp_path / "pile")))
     again = rebuild_tables(result.path)
     assert again.digest == result.manifest["content_digest"] and again.inputs_changed == []
     save_photo(tmp_path / "pile" / "new.jpg", 77)
@@ -364,7 +281,7 @@ def test_a_rebuild_comes_to_the_same_digest_and_names_changed_input(tmp_path: Pa
 
 
 def test_a_plan_counts_and_writes_nothing(tmp_path: Path) -> None:
-    path = define_gallery(tmp_path, pile(tmp_path / "pile"), render=None)
+    path = define_gallery(tmp_path, fill_pile(tmp_path / "pile"), render=None)
     with active_run(BuildRun()):
         plan = plan_set(load_definition(path, [], "gallery"))
     assert not (tmp_path / "sets").exists()
@@ -383,20 +300,6 @@ def test_the_output_below_the_images_is_not_scanned(tmp_path: Path) -> None:
     first, second = build(path), build(path, "title=again")
     assert first.manifest["counts"]["images"] == second.manifest["counts"]["images"] == 5
     assert stages(second.manifest)["list"]["entered"] == 6, "five images and the definition"
-
-
-@pytest.mark.parametrize("runner", ["threads", "dask"])
-@pytest.mark.slow
-def test_under_prefect_the_same_steps_give_the_same_digest(
-    under_prefect: Callable[..., str], tmp_path: Path, runner: str
-) -> None:
-    if runner != "threads":
-        pytest.importorskip("distributed")
-    folder = pile(tmp_path / "pile")
-    calm = build(define_gallery(tmp_path / "calm", folder))
-    printed = under_prefect("gallery", define_gallery(tmp_path / "engine", folder), runner)
-    assert f"digest {calm.manifest['content_digest']}" in printed
-    assert "scan images" in printed
 
 
 def test_sources_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:

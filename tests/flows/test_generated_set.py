@@ -5,9 +5,6 @@ import json
 import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -25,7 +22,6 @@ from builders.publication import BuildResult
 from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
 from querytruth.backends.steps import BuildRun, active_run
-from querytruth.backends.web.image_fetch_pool import DECODER_COUNT, FILES_PER_BATCH
 from querytruth.errors import UserError
 from querytruth.records import stable_hash
 from querytruth.sets import set_files
@@ -205,60 +201,6 @@ def test_who_answers_first_does_not_matter(make: Make, orders: int) -> None:
             limits = {"concurrency": 1 + seed % 16}
             found.add(build(make(server.url, f"sets{seed}", limits=limits)).manifest["content_digest"])
     assert len(found) == 1
-
-
-_CHILD = """
-import sys
-from pathlib import Path
-import pytest
-from flows.set_kinds import build_set
-from flows.definition_loader import GeneratedDefinition
-from querytruth.backends.steps import BuildRun, active_run
-from tests.flows.image_web import allow_loopback
-from tests.manifest_cuts import unrecorded_cuts
-if __name__ == "__main__":
-    allow_loopback(pytest.MonkeyPatch())
-    with active_run(BuildRun()):
-        definition = GeneratedDefinition.model_validate_json(Path(sys.argv[1]).read_text())
-        print(build_set(definition).manifest["content_digest"])
-"""
-
-
-def child(wanted: GeneratedDefinition, folder: Path) -> subprocess.Popen[str]:
-    (folder / "wanted.json").write_text(wanted.model_dump_json())
-    (folder / "child.py").write_text(_CHILD)
-    words = [sys.executable, str(folder / "child.py"), str(folder / "wanted.json")]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
-    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("after", [1, 3, 5, 8, 14, 22])
-def test_killed_at_any_moment_it_goes_on_and_fetches_nothing_twice_that_was_kept(
-    make: Make, tmp_path: Path, after: int
-) -> None:
-    web, reached = FakeImageWeb(KINDS), threading.Event()
-
-    def slowly(asked: ReceivedRequest) -> LoopbackAnswer:
-        time.sleep(0.03)
-        if len(server.asked) > after:
-            reached.set()
-        return web(asked)
-
-    with loopback(slowly) as server:
-        wanted = make(server.url, limits={"concurrency": 2})
-        first = child(wanted, tmp_path)
-        assert reached.wait(60)
-        os.kill(first.pid, signal.SIGKILL)
-        first.wait()
-        second = child(wanted, tmp_path)
-        assert second.wait(60) == 0 and second.stdout is not None
-        twice = [path for path, count in Counter(asked.path for asked in server.asked).items() if count > 1]
-        assert len(twice) <= 2 + FILES_PER_BATCH * (1 + DECODER_COUNT), (
-            "only what was under way, or came and was not yet kept"
-        )
-        whole = build(make(server.url, "whole")).manifest["content_digest"]
-    assert second.stdout.read().strip() == whole
 
 
 class Impatient:

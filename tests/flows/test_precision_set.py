@@ -2,10 +2,8 @@
 
 import itertools
 import json
-import random
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -197,71 +195,6 @@ def test_a_decision_survives_a_new_build_and_stale_ones_are_told(make_world: Mak
     ledger = set_files.read_set(third.path).tables.ledger
     assert set(ledger.loc[ledger["stage"] == "review", "item"]) == {queries["dog"], queries["person"]}
     assert [s["accepted"] - s["entered"] for s in third.manifest["funnel"] if s["stage"] == "review"] == [-1, -1]
-
-
-@pytest.mark.slow
-def test_twelve_environments_give_one_digest(make_world: Make, digest_of: Digest, tmp_path: Path) -> None:
-    def here(n: int, shuffle: bool = False) -> Path:
-        definition = make_world(folder=tmp_path / f"place {n}", images=True)
-        if shuffle:
-            path = definition.parent / "instances.json"
-            data = json.loads(path.read_text())
-            for rows in data.values():
-                random.Random(n).shuffle(rows)
-            path.write_text(json.dumps(dict(reversed(data.items())), indent=1))
-        return definition
-
-    run = digest_of
-    digests = {
-        run("precision", here(1)),
-        run("precision", here(2), workers=4),
-        run("precision", here(3), PYTHONHASHSEED="1"),
-        run("precision", here(4), PYTHONHASHSEED="99", TZ="Asia/Shanghai"),
-        run("precision", here(5), TZ="America/St_Johns"),
-        run("precision", here(6), LC_ALL="C", LANG="C"),
-        run("precision", here(7), LC_ALL="tr_TR.UTF-8"),
-        run("precision", here(8), PYTHONUTF8="0", LC_ALL="POSIX"),
-        run("precision", here(9), umask=0o077),
-        run("precision", here(10, shuffle=True)),
-        run("precision", here(11, shuffle=True), workers=3),
-        run("precision", here(12, shuffle=True), workers=2, PYTHONHASHSEED="7", TZ="UTC", LC_ALL="C"),
-    }
-    assert len(digests) == 1
-
-
-@pytest.mark.timeout(1200)
-@pytest.mark.slow
-def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
-    make_world: Make, digest_of: Digest, start_build: Start, tmp_path: Path
-) -> None:
-    options: dict[str, Any] = {"images": True, "render": {"size": 256, "mode": "squash"}}
-    wanted = digest_of("precision", make_world(folder=tmp_path / "calm", **options))
-    start = time.monotonic()
-    digest_of("precision", make_world(folder=tmp_path / "timed", **options))
-    whole = time.monotonic() - start
-    killed = 0
-    for n in range(50):
-        definition = make_world(folder=tmp_path / f"killed{n}", **options)
-        process = start_build("precision", definition)
-        try:
-            process.wait(timeout=whole * (0.2 + 0.8 * n / 50))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            killed += process.wait() == -9
-        published = list((definition.parent / "sets" / "pets").glob("v*"))
-        assert all(list(set_files.verify_set(version)) == [] for version in published)
-        assert digest_of("precision", definition) == wanted
-    assert killed >= 40
-
-
-@pytest.mark.slow
-def test_under_prefect_the_same_steps_give_the_same_digest(
-    make_world: Make, under_prefect: Callable[..., str], tmp_path: Path
-) -> None:
-    calm = build(make_world(folder=tmp_path / "calm", images=True))
-    printed = under_prefect("precision", make_world(folder=tmp_path / "engine", images=True))
-    assert f"digest {calm.manifest['content_digest']}" in printed
-    assert "judge" in printed
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
 """A recall set from images to published queries, with captions from files and from a real endpoint."""
 
 import json
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -294,55 +292,6 @@ def test_a_key_is_in_no_file(images: Path, endpoint: Loopback, monkeypatch: pyte
         assert not path.is_file() or b"sk-only-for-the-endpoint" not in path.read_bytes(), path
     with pytest.raises(UserError, match="key in a definition"):
         build_recall([*given, "captions.options.api_key=sk-1"])
-
-
-@pytest.mark.slow
-def test_workers_and_prefect_change_nothing(
-    album: Path, digest_of: Callable[..., str], under_prefect: Callable[..., str]
-) -> None:
-    file = album / "definition.yaml"
-    file.write_text(
-        "name: album\nkind: recall\nimages: album\nrender: {size: 64}\nsizes: [2]\n"
-        "captions: {model: captions_file, options: {path: captions.csv}}\n"
-        f"ambiguity: {{text_embedder: char_ngrams}}\nout: {album / 'sets'}\n"
-    )
-    calm = digest_of("recall", file)
-    assert digest_of("recall", file, 3, PYTHONHASHSEED="7", TZ="Asia/Shanghai", LC_ALL="C") == calm
-    assert calm in under_prefect("recall", file)
-
-
-@pytest.mark.slow
-def test_kill_9_loses_no_reply_and_asks_none_again(
-    images: Path,
-    endpoint: Loopback,
-    start_build: Callable[..., subprocess.Popen[bytes]],
-    digest_of: Callable[..., str],
-) -> None:
-    def slowly(asked: ReceivedRequest) -> CannedResponse:
-        time.sleep(0.3)
-        return caption_reply(CAPTIONS[shown_image(asked, images)])
-
-    endpoint.answer = slowly
-    file = images / "definition.yaml"
-    file.write_text(
-        f"name: album\nkind: recall\ngallery: images\nout: {images / 'sets'}\n"
-        f"captions: {{model: openai_compatible, options: {{base_url: {endpoint.url}/v1, name: m, concurrency: 1}}}}\n"
-        "ambiguity: {text_embedder: char_ngrams}\n"
-    )
-    for _ in range(20):
-        build_ = start_build("recall", file)
-        asked = len(endpoint.asked)
-        while build_.poll() is None and len(endpoint.asked) == asked:
-            time.sleep(0.01)
-        build_.kill()
-        build_.wait()
-        if len(endpoint.asked) == asked:
-            break
-    digest = digest_of("recall", file)
-    asked_for = [one.body for one in endpoint.asked]
-    kept = len(set(asked_for))
-    assert kept == 5 and len(asked_for) <= 5 + 20, "at most the one question in flight is asked again"
-    assert digest == digest_of("recall", file) and len(endpoint.asked) == len(asked_for)
 
 
 ENGLISH = {

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-import yaml
 
 from builders.album.events import MONTHS, AlbumEvent, find_season
 from builders.album.fact_table import FactRow
+from querytruth.backends.files.text_formats import read_package_yaml
 from querytruth.errors import UserError
 
-WORDING: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+WORDING: dict[str, Any] = read_package_yaml(Path(__file__).with_suffix(".yaml"))
 KINDS: dict[str, dict[str, Any]] = WORDING["kinds"]
 _RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
 _RESET_YEARS = (1904, 1970, 1980, 2000, 2001)  # whose first day cameras and file systems count from

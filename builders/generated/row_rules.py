@@ -5,7 +5,8 @@ import unicodedata
 from dataclasses import dataclass
 
 from builders.generated.reply_grammar import TEMPLATE_WORDS
-from querytruth.backends.models.reply_markup import is_in_language, letters_and_digits
+from querytruth.backends.files.text_formats import letters_and_digits
+from querytruth.backends.models.reply_markup import is_in_language
 from querytruth.sets.query_texts import is_broken, is_empty_value, join_spellings
 
 MAX_LENGTH = {"zh": 10, "en": 5}  # characters in Chinese (the seed article's), words in English

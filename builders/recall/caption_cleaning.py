@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from builders.recall.caption_rules import CaptionCleaningRules, LanguageCleaningRules
+from querytruth.backends.files.text_formats import has_words, letters_and_digits
 from querytruth.backends.models import reply_markup
 from querytruth.backends.models.reply_envelope import read_answer, read_labelled_answer, strip_regions
 from querytruth.sets.query_texts import is_broken, is_empty_value
@@ -120,7 +121,7 @@ def clean_caption(
             cleaned.text, rules.languages[language], _find_end(cleaned.text, max_length, language)
         )
         text, _ = _strip_openings_and_endings(text, rules)
-        is_caption = len(reply_markup.letters_and_digits(text)) >= rules.languages[language].min_letters_after_cut
+        is_caption = len(letters_and_digits(text)) >= rules.languages[language].min_letters_after_cut
         cleaned = CleanedCaption(text if is_caption else "", "" if is_caption else "too_long", cleaned.openings)
     is_short = measure_length(cleaned.text, language) <= MAX_QUERY_LENGTH[language]
     if is_short and rules.disclaimer.search(cleaned.text.replace("’", "'")):
@@ -136,7 +137,7 @@ def group_near_texts(texts: Sequence[str]) -> list[list[int]]:
     groups: dict[str, list[int]] = {}
     firsts: list[tuple[frozenset[str], list[int]]] = []
     for place, text in enumerate(texts):
-        letters = reply_markup.letters_and_digits(text)
+        letters = letters_and_digits(text)
         if letters not in groups:
             pairs = frozenset(letters[at : at + 2] for at in range(len(letters)))
             near = (group for other, group in firsts if len(pairs & other) >= _NEAR_TEXTS * len(pairs | other))
@@ -183,11 +184,9 @@ def _clean_text(
     answer: str, finish_reason: str, language: str, rules: CaptionCleaningRules, prompt_template: str
 ) -> CleanedCaption:
     if len(answer) > MAX_CAPTION_CHARS:  # the patterns below are for texts of a bounded length
-        too_long = "too_long" if reply_markup.has_words(answer) else "empty"
+        too_long = "too_long" if has_words(answer) else "empty"
         return CleanedCaption("", "repetition" if reply_markup.has_repetition(answer) else too_long)
-    if reply_markup.has_words(answer) and (
-        reason := _not_a_caption(reply_markup.strip_markup(answer), prompt_template, rules)
-    ):
+    if has_words(answer) and (reason := _not_a_caption(reply_markup.strip_markup(answer), prompt_template, rules)):
         return CleanedCaption("", reason)
     text, openings = _strip_openings_and_endings(answer, rules)
     if is_talk(text, rules):
@@ -199,7 +198,7 @@ def _clean_text(
     reason = (
         _too_little(text, trimmed, finish_reason, own)
         or _not_a_caption(trimmed, prompt_template, rules)
-        or ("too_short" if len(reply_markup.letters_and_digits(trimmed)) < own.fewest else "")
+        or ("too_short" if len(letters_and_digits(trimmed)) < own.fewest else "")
         or ("" if reply_markup.is_in_language(trimmed, language) else "wrong_language")
         or ("empty" if is_empty_value(trimmed) else "")
         or ("broken_text" if is_broken(trimmed) or answer.count("\ufffd") >= _MOST_LOST else "")
@@ -265,13 +264,9 @@ def _last_complete_clause(text: str, rules: LanguageCleaningRules, limit: int) -
 
 def _too_little(text: str, trimmed: str, finish_reason: str, rules: LanguageCleaningRules) -> str:
     """Return the reason where the text has no words, or too few letters remain before the cut; else ''."""
-    if not reply_markup.has_words(text):
+    if not has_words(text):
         return "cut_off" if finish_reason == "length" else "empty"
-    return (
-        "cut_off"
-        if trimmed != text and len(reply_markup.letters_and_digits(trimmed)) < rules.min_letters_after_cut
-        else ""
-    )
+    return "cut_off" if trimmed != text and len(letters_and_digits(trimmed)) < rules.min_letters_after_cut else ""
 
 
 def _not_a_caption(text: str, prompt_template: str, rules: CaptionCleaningRules) -> str:

@@ -12,8 +12,7 @@ import yaml
 
 import prompts
 from builders.recall.definition import RecallDefinition
-from querytruth.backends.files.text_formats import load_yaml
-from querytruth.backends.models.reply_markup import has_words
+from querytruth.backends.files.text_formats import has_words, load_yaml
 from querytruth.errors import UserError
 from querytruth.questions import load_prompt, read_text
 from querytruth.records import content_id

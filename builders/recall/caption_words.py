@@ -12,9 +12,8 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
 
-import yaml
-
 from builders.precision.label_files import SHIPPED_FOLDER
+from querytruth.backends.files.text_formats import read_package_yaml
 
 Phrase = tuple[str, ...]  # characters of Chinese, words of other scripts
 
@@ -133,7 +132,7 @@ class ValueReader:
         self._by_word: dict[str, int] = {}
         self._by_part: dict[str, int] = {}
         bit = 1
-        for group, values in yaml.safe_load(path.read_text("utf-8")).items():
+        for group, values in read_package_yaml(path).items():
             for value in values:
                 self.groups[group] = self.groups.get(group, 0) | bit
                 for word in value.split():

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 from markupsafe import Markup
 
 from querytruth.audit.overlap import (
@@ -20,6 +19,7 @@ from querytruth.audit.overlap import (
 from querytruth.audit.requests import OverlapRequest
 from querytruth.backends.environment import current_user_name
 from querytruth.backends.files.durable_files import write_page
+from querytruth.backends.files.text_formats import read_package_yaml
 from querytruth.backends.images.rendering import make_thumbnails
 from querytruth.review.page_parts import render_template
 from querytruth.sets.leaked_queries import overlap_folder
@@ -27,7 +27,7 @@ from querytruth.sets.manifest import Manifest
 from querytruth.sets.set_files import StoredSet, find_set, locate_images, read_set
 
 MAX_PAIRS = 100  # shown of each kind
-PAGE_TEXTS = yaml.safe_load(Path(__file__).with_name("page_texts.yaml").read_text("utf-8"))["overlap"]
+PAGE_TEXTS = read_package_yaml(Path(__file__).with_name("page_texts.yaml"))["overlap"]
 PAGE_FILE = "pairs.html"
 
 

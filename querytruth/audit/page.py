@@ -5,18 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from querytruth.audit.audit_files import REPORT_PAGE_FILE
 from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.files.safe_paths import contained_path
+from querytruth.backends.files.text_formats import read_package_yaml
 from querytruth.review import page_parts, set_parts
 from querytruth.review.vega_lite import draw_intervals
 from querytruth.sets.manifest import Manifest
 from querytruth.sets.set_files import StoredSet
 from querytruth.sets.set_thumbnails import make_set_thumbnails
 
-_TEXTS = yaml.safe_load(Path(__file__).with_name("page_texts.yaml").read_text("utf-8"))
+_TEXTS = read_package_yaml(Path(__file__).with_name("page_texts.yaml"))
 AUDIT_TEXTS, STRATUM_TEXTS = (_TEXTS[part] for part in ("page", "strata"))
 PAGE_LANGUAGES = tuple(AUDIT_TEXTS)
 _MOST_SHOWN = 24  # found pairs of a kind

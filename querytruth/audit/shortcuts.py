@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from querytruth.array_types import AnyArray, FloatArray, RowIndices
 from querytruth.audit.shortcut_systems import JudgedSample, ShortcutSystem, draw_sample, list_systems
+from querytruth.backends.files.text_formats import read_package_yaml
 from querytruth.evaluation.statistics import estimate_interval
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.set_files import StoredSet
@@ -22,7 +22,7 @@ PERMUTATIONS = 199
 DEVIATIONS = 4.0  # above the mean of the permuted truths
 _AT_ONCE = 1 << 22  # pairs of all permutations
 EXAMPLES = 3  # queries shown of each system that beats chance
-_TEXTS = yaml.safe_load(Path(__file__).with_name("page_texts.yaml").read_text("utf-8"))
+_TEXTS = read_package_yaml(Path(__file__).with_name("page_texts.yaml"))
 PAGE_TEXTS, _PARTS_ZH = _TEXTS["notice"], _TEXTS["notice_kinds"]["zh"]
 
 

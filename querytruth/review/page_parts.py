@@ -13,10 +13,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from querytruth.backends.files.text_formats import read_package_yaml
 from querytruth.errors import make_visible
 from querytruth.sets.manifest import FunnelStage, pluralize_kind
 from querytruth.sets.manifest_notes import describe_certificate
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PAGES_FOLDER = Path(__file__).parent
-PAGE_TEXTS = yaml.load((PAGES_FOLDER / "page_texts.yaml").read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+PAGE_TEXTS = read_package_yaml(PAGES_FOLDER / "page_texts.yaml")
 _LANGUAGE = ContextVar("page_language", default="en")
 _BASE = ContextVar("page_base", default="")
 _JPEG = Markup("data:image/jpeg;base64,")

@@ -9,7 +9,7 @@ import pandas as pd
 from fastapi import APIRouter
 
 from querytruth.array_types import BoolArray, RowIndices
-from querytruth.backends.models.reply_markup import has_words
+from querytruth.backends.files.text_formats import has_words
 from querytruth.records import empty_frame
 from querytruth.review import deck, server
 from querytruth.review.page_parts import translate, translate_detail

@@ -20,10 +20,10 @@ from urllib.parse import parse_qs, urlsplit
 from PIL import Image, ImageOps
 from pillow_heif import register_heif_opener
 
-from querytruth.backends.files.text_formats import load_yaml
+from querytruth.backends.files.text_formats import read_package_yaml
 from querytruth.errors import UserError
 
-_WORDS = load_yaml(Path(__file__).with_name("stand_in_words.yaml").read_text("utf-8"))
+_WORDS = read_package_yaml(Path(__file__).with_name("stand_in_words.yaml"))
 
 
 def name_colours(image: Image.Image) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from querytruth.backends.models.reply_markup import letters_and_digits
+from querytruth.backends.files.text_formats import letters_and_digits
 from querytruth.records import is_any_of, list_used
 from querytruth.sets.absent_queries import is_sampled
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments

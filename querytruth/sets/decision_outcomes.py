@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from querytruth.backends.files.text_formats import load_yaml
+from querytruth.backends.files.text_formats import read_package_yaml
 from querytruth.sets.decision_agreement import DecisionConflict
 from querytruth.sets.decision_records import ImagePairDecision, Override, SetDecision, latest_by_target
 from querytruth.sets.manifest import Decisions, StaleDecision
 from querytruth.sets.text_sieve import PRIVATE_KINDS
 
-_ADVICE: dict[str, str] = load_yaml(Path(__file__).with_name("decision_advice.yaml").read_text("utf-8"))
+_ADVICE: dict[str, str] = read_package_yaml(Path(__file__).with_name("decision_advice.yaml"))
 # By stage and kind of the ledger, the reasons that an override lifts; None: all of them.
 _OVERRIDABLE: dict[tuple[str, str], frozenset[str] | None] = {
     ("filter", "image"): None,

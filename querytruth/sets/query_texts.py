@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from querytruth.backends.files.text_formats import load_yaml
+from querytruth.backends.files.text_formats import read_package_yaml
 
 Meaning = tuple[str, ...]
 _ESCAPED = re.compile(
@@ -47,7 +47,7 @@ _MIXED_WITH_OTHERS = frozenset(
     ["", "CJK", "HIRAGANA", "KATAKANA", "HANGUL", "FULLWIDTH", "HALFWIDTH", "BOPOMOFO", "MODIFIER"]
 )
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
-_WORDS: dict[str, list[str]] = load_yaml(Path(__file__).with_name("query_words.yaml").read_text("utf-8"))
+_WORDS: dict[str, list[str]] = read_package_yaml(Path(__file__).with_name("query_words.yaml"))
 _EMPTY_WORDS, _PLACEHOLDERS, _TOTALS = (frozenset(_WORDS[name]) for name in ("empty", "placeholders", "totals"))
 _SPREADSHEET_ERROR = re.compile(r"\s*#[A-Z][A-Z0-9/_]{1,12}[!?]?\s*")
 _NOT_A_LETTER = re.compile(r"[\W_]+")

@@ -14,10 +14,11 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from querytruth.backends.files.text_formats import load_yaml
+from querytruth.backends.files.text_formats import read_package_yaml
 from querytruth.errors import UserError
 from querytruth.sets.decision_records import MAX_TEXT_CHARS
 
@@ -33,10 +34,7 @@ _ESCAPES = re.compile(r"%u([0-9a-f]{4})|\\u([0-9a-f]{4})", re.IGNORECASE)
 _PERCENT = re.compile(r"(?:%[0-9a-f]{2})+", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:[a-z]{2,8}|#\d{2,6}|#x[0-9a-f]{2,6});", re.IGNORECASE)
 _HAN = re.compile("[\u3400-\u9fff]")
-_PATTERNS = {
-    kind: [re.compile(one, re.IGNORECASE) for one in patterns]
-    for kind, patterns in load_yaml(Path(__file__).with_suffix(".yaml").read_text("utf-8")).items()
-}
+_PATTERNS: dict[str, list[str]] = read_package_yaml(Path(__file__).with_suffix(".yaml"))
 PRIVATE_KINDS = ("card_number", *_PATTERNS)
 _CARD = re.compile(r"(?<![\d.,])(?:[3-6]|2[2-7])(?:[ ./_·-]{0,2}\d){11,18}(?!\d)")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[ ./_·-](?=[\dx])", re.I)
@@ -93,11 +91,16 @@ def find_private_kind(text: str, kinds: Collection[str] = PRIVATE_KINDS) -> str 
 def _holds(kind: str, text: str, has_digits: bool) -> bool:
     if not has_digits and kind not in _WITHOUT_DIGITS:
         return False
-    if any(one.search(text) for one in _PATTERNS.get(kind, ())):
+    if any(one.search(text) for one in _compile_patterns(kind)):
         return True
     if kind == "card_number":
         return any(_passes_luhn(found[0]) for found in _CARD.finditer(text))
     return kind == "id_number" and _CHINESE_ID.search(_BETWEEN_DIGITS.sub("", text)) is not None
+
+
+@cache
+def _compile_patterns(kind: str) -> list[re.Pattern[str]]:
+    return [re.compile(one, re.IGNORECASE) for one in _PATTERNS.get(kind, ())]
 
 
 def _passes_luhn(text: str) -> bool:

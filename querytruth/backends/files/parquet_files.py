@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from querytruth.backends.files.durable_files import file_sha256, write_atomically
 from querytruth.backends.files.parquet_batches import ParquetPart, read_part, refuse_size
-from querytruth.backends.files.safe_paths import contained_file, open_regular
+from querytruth.backends.files.safe_paths import contained_file, open_regular, read_regular
 from querytruth.backends.images.worker_main import WorkerJob, limit_rights
 from querytruth.backends.images.worker_starts import WorkerFailure, WorkerLimits, keep_worker, start_worker
 from querytruth.errors import UserError, translate_read_errors
@@ -45,9 +45,13 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     if not batches:
         table = schema.empty_table()
         return table if columns is None else table.select(list(columns))
-    table = pa.Table.from_batches(batches)
+    return _join_codes(pa.Table.from_batches(batches))
+
+
+def _join_codes(table: pa.Table) -> pa.Table:
+    """Return the table with dictionary columns in one chunk: others compare a million texts for each."""
     for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):  # one chunk: others compare a million texts for each
+        if pa.types.is_dictionary(field.type):
             table = table.set_column(place, field, table.column(place).combine_chunks())
     return table
 
@@ -59,9 +63,23 @@ def read_stated_table(
     Raises UserError if the file is missing, is outside the folder, has other bytes, or is not such a table."""
     file = contained_file(folder, name, stage)
     with translate_read_errors(stage, file, next_step, also=(pa.ArrowException, KeyError)):
-        if file_sha256(file)[0] != sha256:
-            raise UserError(stage, file, "is damaged: its checksum does not match", next_step)
+        _check_digest(file_sha256(file)[0], sha256, file, stage, next_step)
         return read_parquet(file, columns)
+
+
+def read_own_table(folder: Path, name: str, sha256: str, stage: str, next_step: str) -> pa.Table:
+    """Return what `read_stated_table` does, several times as fast, of a table that this user wrote: `sha256` is known
+    to be that of its bytes, so no worker needs to stand between. Raises UserError for other bytes."""
+    file = contained_file(folder, name, stage)
+    with translate_read_errors(stage, file, next_step, also=(pa.ArrowException,)):
+        data = read_regular(file, _LARGEST_TABLE)  # what is decoded is what was compared
+        _check_digest(hashlib.sha256(data).hexdigest(), sha256, file, stage, next_step)
+        return _join_codes(pq.ParquetFile(pa.BufferReader(data)).read())
+
+
+def _check_digest(digest: str, sha256: str, file: Path, stage: str, next_step: str) -> None:
+    if digest != sha256:
+        raise UserError(stage, file, "is damaged: its checksum does not match", next_step)
 
 
 def encode_readable(table: pa.Table, **options: Any) -> pa.Buffer:

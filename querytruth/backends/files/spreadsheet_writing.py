@@ -6,7 +6,6 @@ import io
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import xlsxwriter
 from PIL import Image
 
 _HIGH, _WIDE = 81, 16  # of a row with an image in points; of the images' column in characters
@@ -17,6 +16,8 @@ _MOST_CHARACTERS = 60  # of a column that is as wide as its texts
 def encode_sheet(rows: Sequence[Sequence[str]], images: Sequence[bytes | None]) -> bytes:
     """Return the bytes of a file whose first row stays in view. `images`: per row a JPEG or None; the JPEG covers the
     first column and moves with its row."""
+    import xlsxwriter
+
     out = io.BytesIO()
     with xlsxwriter.Workbook(out, {"in_memory": True}) as book:
         book.set_properties({"created": datetime(1980, 1, 1, tzinfo=UTC)})  # the same bytes whenever it is written

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from querytruth.backends.files.column_profile import is_number
-from querytruth.backends.files.text_formats import load_yaml, require_text
+from querytruth.backends.files.text_formats import read_package_yaml, require_text
 from querytruth.backends.steps import current_run
 from querytruth.errors import UserError
 
-COLUMN_NAMES: dict[str, Any] = load_yaml(Path(__file__).with_name("column_names.yaml").read_text("utf-8"))
+COLUMN_NAMES: dict[str, Any] = read_package_yaml(Path(__file__).with_name("column_names.yaml"))
 _HEAD_CHARACTERS = 1 << 12  # of a line
 HEAD_ROWS = 200  # by which a table is known
 _DELIMITERS = ",;\t|"

@@ -147,6 +147,21 @@ def load_yaml(text: str, loader_class: type[yaml.SafeLoader] = yaml.SafeLoader) 
         loader.dispose()
 
 
+def read_package_yaml(path: Path) -> Any:
+    """Return the value of a YAML file of this package: trusted, and read while modules are imported."""
+    return yaml.load(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # the one in C: 8 times as fast
+
+
+def letters_and_digits(text: str) -> str:
+    """Return the letters and digits of a text, casefolded."""
+    return "".join(char for char in text if char.isalnum()).casefold()
+
+
+def has_words(text: str) -> bool:
+    """Return whether a text contains a letter or a Chinese character."""
+    return any(map(str.isalpha, text))
+
+
 def _count_nodes(node: yaml.Node, depth: int, known: dict[int, int]) -> int:
     """Return the number of nodes with all aliases written out. Raises yaml.YAMLError beyond the limits."""
     if depth > _MAX_YAML_DEPTH:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import yaml
 from numpy.typing import NDArray
 
 from querytruth.array_types import BoolArray, FloatArray, Hashes, RowIndices
+from querytruth.backends.files.text_formats import read_package_yaml
 from querytruth.backends.images import image_views, pair_measures
 from querytruth.backends.images.hash_neighbours import Components, join_near_hashes
 from querytruth.backends.images.image_alignment import align, choose_starts
@@ -36,7 +36,7 @@ _MOST_OTHERS = 32  # images that an image is compared with in vain before the se
 def read_cuts() -> tuple[float, FloatArray]:
     """Return the share of one shade from which two images count as drawings, and the cuts (2, M) of photos and
     drawings, in the order of MEASURES."""
-    stored = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+    stored = read_package_yaml(Path(__file__).with_suffix(".yaml"))
     cuts = np.array([[stored[kind][name] for name in MEASURES] for kind in ("photos", "drawings")])
     return float(stored["drawing_share"]), cuts
 

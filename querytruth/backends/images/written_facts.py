@@ -24,12 +24,12 @@ import yaml
 from PIL import Image
 
 from querytruth.backends.files.safe_paths import require_regular
-from querytruth.backends.files.text_formats import load_yaml, parse_bounded_json
+from querytruth.backends.files.text_formats import load_yaml, parse_bounded_json, read_package_yaml
 from querytruth.backends.images.exif import find_camera, read_exif
 from querytruth.backends.images.metadata_blocks import MAX_BLOCK_BYTES, find_blocks
 from querytruth.backends.images.worker_messages import open_file
 
-FIELDS: dict[str, Any] = load_yaml(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+FIELDS: dict[str, Any] = read_package_yaml(Path(__file__).with_suffix(".yaml"))
 _DOCUMENTS = (".xmp", ".json", ".yml", ".yaml")
 MAX_VALUE_CHARS = 10_000
 MAX_DOCUMENT_BYTES, MAX_FILE_BYTES = 256 << 20, 200 << 20  # an export of a whole library; an image, as it is scanned

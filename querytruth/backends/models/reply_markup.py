@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from querytruth.backends.files.text_formats import load_yaml
+from querytruth.backends.files.text_formats import letters_and_digits, load_yaml
 from querytruth.backends.models.reply_envelope import read_answer, strip_regions
 
 _CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
@@ -41,16 +41,6 @@ _FIELD = re.compile(r"\s*(?:- )?[\"']?(?P<name>[^\W\d]\w{0,30})[\"']?\s?(?:[:=](
 _PART_OF_FIELDS = re.compile(rf"{_FIELD.pattern}|\s|- |\[")  # an indented line, an item, a TOML table
 _ANSWER_NAMES = frozenset(["caption", "description", "answer", "query", "text", "描述", "答案", "标题"])
 _JOINERS = "\u200c\u200d"  # part of emoji and Indic words
-
-
-def has_words(text: str) -> bool:
-    """Return whether a text contains a letter or a Chinese character."""
-    return bool(_WORDS.search(text))
-
-
-def letters_and_digits(text: str) -> str:
-    """Return the letters and digits of a text, casefolded."""
-    return "".join(char for char in text if char.isalnum()).casefold()
 
 
 def is_in_language(text: str, language: str) -> bool:

@@ -1,9 +1,7 @@
 """A build that would lose much of the last version stops before it publishes, unless that is allowed."""
 
 import json
-import os
-import subprocess
-import sys
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from querytruth.errors import UserError
 from querytruth.sets import set_files
 from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
+from tests.command_runner import Ended, invoke
 from tests.worlds import CAPTIONS, define_recall, draw_album, save_photo
 
 
@@ -119,19 +118,17 @@ def test_what_people_dropped_is_not_lost(tmp_path: Path) -> None:
         build(define_recall(tmp_path, without("lake")))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_import_that_lost_most_of_its_queries_is_refused_and_the_option_accepts_it(tmp_path: Path) -> None:
-    def import_rows(count: int, *words: str) -> subprocess.CompletedProcess[str]:
+    def import_rows(count: int, *words: str) -> Ended:
         rows = "".join(f"{n}.jpg,https://a/{n},第{n}张\n" for n in range(count))
         (tmp_path / "wukong_test.csv").write_text("dir,url,text\n" + rows, "utf-8")
-        called = [sys.executable, "-m", "querytruth", "import", "wukong_test", ".", "sets/wukong", "--json", *words]
-        return subprocess.run(called, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        return invoke("import", "wukong_test", tmp_path, tmp_path / "sets/wukong", "--json", *words)
 
     assert json.loads(import_rows(5).stdout)["version"] == 1
     stopped = import_rows(3)
-    assert stopped.returncode == 1 and "would lose 2 of its 5 queries (40%)" in stopped.stderr
-    assert "whose" not in stopped.stderr and "not generated again" in stopped.stderr
-    assert "--lose-at-most 1" in stopped.stderr
+    assert stopped.exit_code == 1 and "would lose 2 of its 5 queries (40%)" in (told := str(stopped.exception))
+    assert "whose" not in told and "not generated again" in told and "--lose-at-most 1" in told
     assert json.loads(import_rows(3, "--lose-at-most", "1").stdout)["version"] == 2
 
 
@@ -141,17 +138,12 @@ def test_a_share_is_between_nothing_and_all(tmp_path: Path, value: str) -> None:
         load_definition(define_recall(tmp_path), [f"lose_at_most={value}"], "recall")
 
 
-@pytest.mark.slow
-def test_the_command_says_so_in_one_line_and_exits_1(tmp_path: Path) -> None:
-    def command(*words: str) -> subprocess.CompletedProcess[str]:
-        called = [sys.executable, "-m", "querytruth", "build", "recall", "album.yaml", "--json", *words]
-        return subprocess.run(called, cwd=tmp_path, env={**os.environ}, capture_output=True, text=True, timeout=120)
-
-    define_recall(tmp_path)
-    assert json.loads(command().stdout)["version"] == 1
+@pytest.mark.thorough
+def test_the_command_says_so_and_what_to_set(tmp_path: Path) -> None:
+    words = ("build", "recall", define_recall(tmp_path), "--json")
+    assert json.loads(invoke(*words).stdout)["version"] == 1
     define_recall(tmp_path, without("beach", "park"))
-    stopped = command()
-    assert stopped.returncode == 1 and stopped.stdout == ""
-    (line,) = [line for line in stopped.stderr.splitlines() if line.startswith("error")]
-    assert "would lose 2 of its 5 queries (40%)" in line and "--set lose_at_most=1" in line
-    assert json.loads(command("--set", "lose_at_most=1").stdout)["version"] == 2
+    stopped = invoke(*words)
+    assert (stopped.exit_code, stopped.stdout) == (1, "") and "\n" not in str(stopped.exception)
+    assert re.search(r"would lose 2 of its 5 queries \(40%\).*--set lose_at_most=1", str(stopped.exception))
+    assert json.loads(invoke(*words, "--set", "lose_at_most=1").stdout)["version"] == 2

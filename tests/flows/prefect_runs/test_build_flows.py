@@ -23,7 +23,6 @@ from tests.small_sets import publish_small_set, query_id_of, small_tables
 from tests.worlds import CAPTIONS, draw_album
 
 NEW = "山坡上有两匹马"
-
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -17,12 +18,11 @@ from querytruth.sets import set_files
 from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
 from tests.flows.stub_generator import make_word
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
+from tests.postgres import postgres
 from tests.worlds import caption_reply, draw_album
 
 IMAGES = 12
 SLOWLY = 0.5  # seconds that a caption takes
-
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 def answer(asked: ReceivedRequest) -> CannedResponse:
@@ -90,6 +90,8 @@ class Story:
         assert built.manifest["content_digest"] == manifest_reading.read_manifest(versions[0])["content_digest"]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGTERM])
 def test_a_flow_that_is_killed_goes_on_in_the_next_run(
     world: PrefectTestServer, endpoint: Loopback, blow: signal.Signals
@@ -106,6 +108,8 @@ def test_a_flow_that_is_killed_goes_on_in_the_next_run(
     world.stop(worker)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_two_that_are_due_at_once_take_turns_and_the_second_finds_nothing_to_do(
     world: PrefectTestServer, endpoint: Loopback
 ) -> None:
@@ -119,6 +123,8 @@ def test_two_that_are_due_at_once_take_turns_and_the_second_finds_nothing_to_do(
     world.stop(worker)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_worker_that_is_killed_leaves_its_flow_or_takes_it_along_and_nothing_is_lost(
     world: PrefectTestServer, endpoint: Loopback
 ) -> None:
@@ -137,6 +143,8 @@ def test_a_worker_that_is_killed_leaves_its_flow_or_takes_it_along_and_nothing_i
     story.check(died=1)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_build_outlives_its_server_and_the_next_run_says_unchanged(
     world: PrefectTestServer, endpoint: Loopback
 ) -> None:
@@ -150,3 +158,57 @@ def test_a_build_outlives_its_server_and_the_next_run_says_unchanged(
     assert story.finish() in ("Published", "Unchanged")
     story.check(died=1)
     world.stop(worker)
+
+
+@pytest.fixture
+def database() -> Iterator[str]:
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def shared_database(tmp_path: Path, database: str) -> Iterator[PrefectTestServer]:
+    with run_prefect_server(tmp_path) as made:
+        of_prefect = database.replace("postgresql://", "postgresql+asyncpg://")
+        made.environment["PGUSER"] = "tester"  # a definition names no user: it would stand in every manifest
+        made.environment["PREFECT_API_DATABASE_CONNECTION_URL"] = of_prefect
+        made.start_server()
+        made.prefect("work-pool", "create", POOL, "--type", "process")
+        yield made
+    assert not made.children(), "a process was left behind"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_second_worker_goes_on_where_the_first_one_died(shared_database: PrefectTestServer, database: str) -> None:
+    storage = shared_database.place / "storage"
+    draw_album(shared_database.place / "album", [f"{n:02}" for n in range(IMAGES)])
+    with loopback(answer) as endpoint:
+        options = {"base_url": f"{endpoint.url}/v1", "name": "m", "concurrency": 1, "pause": 0.1}
+        keys = {
+            "name": "shared",
+            "kind": "recall",
+            "images": "album",
+            "out": str(storage),
+            "replies": database.replace("postgresql://tester@", "postgresql+psycopg://"),
+            "render": {"size": 64},
+            "captions": {"model": "openai_compatible", "options": options},
+            "ambiguity": {"text_embedder": "char_ngrams"},
+        }
+        (shared_database.place / "shared.yaml").write_text(yaml.safe_dump(keys), "utf-8")
+        for called in ("first", "second"):
+            shared_database.deploy("flows.recall_set.recall_set", "monthly", called=called, definition="shared.yaml")
+        first = shared_database.start_worker(shared_database.place / "home-1")
+        shared_database.start_run("recall-set/first")
+        shared_database.wait_for(lambda: len(endpoint.asked) >= 4, 120)
+        first.kill()
+        for process in shared_database.flow_processes():
+            os.kill(process, signal.SIGKILL)
+        known = len(endpoint.asked)
+        shared_database.start_worker(shared_database.place / "home-2")
+        run = shared_database.start_run("recall-set/second")
+        told = shared_database.wait_until(run, "Published", "Failed", "Crashed", seconds=240)
+        assert told.startswith(f"published shared/v1: {IMAGES} images")
+        assert known >= 4 and len(endpoint.asked) <= IMAGES + 1, "only what was in flight is asked again"
+    assert not list(set_files.verify_set(storage / "shared" / "v1"))
+    assert not list(storage.rglob("replies.sqlite")), "replies lie in the database"

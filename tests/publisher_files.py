@@ -284,3 +284,10 @@ PUBLISHER_FILES: dict[str, Callable[[FirstEntry], dict[str, Any]]] = {
     },
     "zero": _zero,
 }
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    return folder

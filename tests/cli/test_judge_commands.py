@@ -48,6 +48,13 @@ def small(tmp_path: Path) -> Path:
     return make_audited_set(tmp_path).run.rename(tmp_path / "tiny-clip.trec")
 
 
+def answer_by_table(run: Run, small: Path, unsure: int = 0) -> None:
+    out = ["--out", small.parent / "sets"]
+    run("review", "export-csv", "--audit", "audit", "small", "--to", "a.csv", *out)
+    fill(Path("a.csv"), TRUTH, unsure)
+    run("review", "import-csv", "--audit", "audit", "small", "a.csv", "--reviewer", "lin", *out)
+
+
 def words(run: Path, transcript: Path) -> list[object]:
     out = run.parent / "sets"
     judge = ["--judge", "replay", "--judge-option", f"replies={transcript}"]
@@ -117,9 +124,7 @@ def test_evaluate_shows_the_corrected_figures_of_the_audited_results_alone(run: 
     evaluated = ["evaluate", "small", "--run", small, *out, "--metrics", "p@1", "--no-page", "--corrected"]
     assert "no audit report of this version" in run.error(*evaluated)
     run("audit", "start", "small", "--run", small, "--depth", 4, *out)
-    run("review", "export-csv", "--audit", "audit", "small", *out, "--to", "a.csv")
-    fill(Path("a.csv"), TRUTH)
-    run("review", "import-csv", "--audit", "audit", "small", "a.csv", *out)
+    answer_by_table(run, small)
     run("audit", "report", "small", *out)
     rows = run.json(*evaluated)["corrected"]
     assert {row["system"] for row in rows} == {"tiny-clip"}
@@ -177,11 +182,8 @@ class ConstantJudge(PlantedJudge):
 @pytest.fixture
 def answered(run: Run, small: Path) -> Path:
     """An audit of all 16 pairs, answered by a person; returns the version."""
-    out = ["--out", small.parent / "sets"]
-    run("audit", "start", "small", "--run", small, "--depth", 4, *out)
-    run("review", "export-csv", "--audit", "audit", "small", "--to", "a.csv", *out)
-    fill(Path("a.csv"), TRUTH)
-    run("review", "import-csv", "--audit", "audit", "small", "a.csv", "--reviewer", "lin", *out)
+    run("audit", "start", "small", "--run", small, "--depth", 4, "--out", small.parent / "sets")
+    answer_by_table(run, small)
     return small.parent / "sets" / "small" / "v1"
 
 
@@ -358,10 +360,7 @@ def write_report(run: Run, folder: Path, *options: str) -> tuple[str, dict]:  # 
 def judged(run: Run, small: Path) -> Path:
     """An audit with a judge that errs twice, answered by a person; returns the folder."""
     run("audit", "start", *words(small, record(small, wrong=2)))
-    out = ["--out", small.parent / "sets"]
-    run("review", "export-csv", "--audit", "audit", "small", "--to", "a.csv", *out)
-    fill(Path("a.csv"), TRUTH, unsure=1)
-    run("review", "import-csv", "--audit", "audit", "small", "a.csv", "--reviewer", "lin", *out)
+    answer_by_table(run, small, unsure=1)
     return small.parent
 
 

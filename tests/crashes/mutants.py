@@ -189,14 +189,14 @@ MUTANTS = [
         "querytruth/sets/kept_work.py",
         "hashlib.sha256(data).hexdigest() == image.sha256 and",
         "True and",
-        "sets/test_kept_work.py::damaged_in_the_bucket",
+        "flows/test_kept_work.py::damaged_in_the_bucket",
     ),
     Mutant(
         "form of an image in a pack",
         "querytruth/sets/kept_work.py",
         "and _is_rendering(data, size, mode)",
         "and True",
-        "sets/test_kept_work.py::hostile_pack",
+        "flows/test_kept_work.py::hostile_pack",
     ),
     Mutant(
         "digest of a rendered image",

@@ -86,11 +86,13 @@ class Listener:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.bars: list[tuple[str, int, str]] = []
 
     def log(self, text: str) -> None:
         self.lines.append(text)
 
-    def bar(self, *_: object) -> Any:
+    def bar(self, title: str, total: int, unit: str) -> Any:
+        self.bars.append((title, total, unit))
         return nullcontext(lambda _count: None)
 
 

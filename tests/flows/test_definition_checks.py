@@ -3,13 +3,13 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from builders.gallery.definition import GalleryDefinition
 from builders.precision.definition import PrecisionDefinition
-from builders.recall.definition import RecallDefinition
 from flows import rebuild
 from flows.definition_checks import check_definition, render_starter
 from flows.definition_loader import load_definition
@@ -21,11 +21,9 @@ GOOD = "name: pets\nkind: precision\nannotations: a.json\n"
 NOT_SHOWN = {"out", "publish_to", "publish_places", "publish_names", "work", "tables", "quarantine"}
 
 
-def load(tmp_path: Path, text: str, *overrides: str) -> PrecisionDefinition:
+def load(tmp_path: Path, text: str, *overrides: str, kind: str = "precision") -> Any:
     (tmp_path / "d.yaml").write_text(text)
-    found = load_definition(tmp_path / "d.yaml", list(overrides), "precision")
-    assert isinstance(found, PrecisionDefinition)
-    return found
+    return load_definition(tmp_path / "d.yaml", list(overrides), kind)
 
 
 def test_paths_are_beside_the_definition_and_defaults_are_the_articles(tmp_path: Path) -> None:
@@ -131,15 +129,8 @@ def test_paths_on_the_command_line_are_relative_to_where_it_is_called(
 RECALL = "name: pets\nkind: recall\nimages: images\n"
 
 
-def recall(tmp_path: Path, text: str, *overrides: str) -> RecallDefinition:
-    (tmp_path / "d.yaml").write_text(text)
-    found = load_definition(tmp_path / "d.yaml", list(overrides), "recall")
-    assert isinstance(found, RecallDefinition)
-    return found
-
-
 def test_of_a_recall_set_the_defaults_are_the_articles(tmp_path: Path) -> None:
-    found = recall(tmp_path, RECALL)
+    found = load(tmp_path, RECALL, kind="recall")
     assert found.images == str(tmp_path / "images")
     assert (found.captions.model, found.captions.prompt, found.captions.per_image) == ("qwen_vl", ["zh/caption"], 1)
     assert (found.ambiguity.rivals, found.ambiguity.text_embedder) == (5, "BAAI/bge-small-zh-v1.5")
@@ -149,11 +140,11 @@ def test_of_a_recall_set_the_defaults_are_the_articles(tmp_path: Path) -> None:
 def test_paths_within_options_are_beside_the_definition_and_names_stay(tmp_path: Path) -> None:
     (tmp_path / "bge").mkdir()
     text = RECALL + "captions: {model: captions_file, options: {path: c.csv, name: Qwen/Qwen3}}\nreplies: r.sqlite\n"
-    found = recall(tmp_path, text + "ambiguity: {text_embedder: bge, image_embedder: OFA-Sys/x}\n")
+    found = load(tmp_path, text + "ambiguity: {text_embedder: bge, image_embedder: OFA-Sys/x}\n", kind="recall")
     assert found.captions.options == {"path": str(tmp_path / "c.csv"), "name": "Qwen/Qwen3"}
     assert found.replies == str(tmp_path / "r.sqlite")
     assert (found.ambiguity.text_embedder, found.ambiguity.image_embedder) == (str(tmp_path / "bge"), "OFA-Sys/x")
-    assert recall(tmp_path, RECALL, "replies=sqlite:///x.db").replies == "sqlite:///x.db"
+    assert load(tmp_path, RECALL, "replies=sqlite:///x.db", kind="recall").replies == "sqlite:///x.db"
 
 
 @pytest.mark.parametrize(
@@ -180,17 +171,15 @@ def test_paths_within_options_are_beside_the_definition_and_names_stay(tmp_path:
 )
 def test_a_faulty_recall_definition_is_one_line(tmp_path: Path, text: str, line: str) -> None:
     with pytest.raises(UserError, match=line) as caught:
-        recall(tmp_path, text)
+        load(tmp_path, text, kind="recall")
     assert "\n" not in str(caught.value) and "me:word" not in str(caught.value)
 
 
 def test_the_recall_starter_says_the_defaults(tmp_path: Path) -> None:
     text = render_starter("recall", None, str(tmp_path / "My Images"), tmp_path)
-    found = recall(tmp_path, text)
-    plain = recall(
-        tmp_path,
-        "name: my-images\ntitle: my-images\nkind: recall\nimages: My Images\nfilter: {max_side: 10000}\n",
-    )
+    found = load(tmp_path, text, kind="recall")
+    bare = "name: my-images\ntitle: my-images\nkind: recall\nimages: My Images\nfilter: {max_side: 10000}\n"
+    plain = load(tmp_path, bare, kind="recall")
     assert found.captions.options == {"name": "Qwen/Qwen3-VL-8B-Instruct"}
     assert found.model_copy(update={"captions": plain.captions}) == plain
 

@@ -5,8 +5,6 @@ import io
 import json
 import random
 import shutil
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -17,7 +15,7 @@ import pytest
 from querytruth.records import stable_hash
 from tests.flows.image_web import FakeImageWeb, collect_with_decisions, make_definition
 from tests.flows.stub_generator import make_word
-from tests.loopback import CannedResponse, ReceivedRequest, loopback
+from tests.loopback import CannedResponse, ReceivedRequest, answer_late, loopback
 from tests.worlds import caption_reply, define_gallery, draw_album, fill_pile
 
 IMAGES, QUERIES = 8, 4
@@ -45,19 +43,6 @@ ENVIRONMENTS: list[dict[str, Any]] = [
 ]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-
-
-def unhurried(answer: Callable[[ReceivedRequest], Any]) -> Callable[[ReceivedRequest], Any]:
-    """Answers in an order of their own every time."""
-    rng, lock = random.Random(0), threading.Lock()
-
-    def late(asked: ReceivedRequest) -> Any:
-        with lock:
-            pause = rng.choice([0, 0.005, 0.02])
-        time.sleep(pause)
-        return answer(asked)
-
-    return late
 
 
 def copy_images(pattern: Path, folder: Path, seed: int | None) -> None:
@@ -119,7 +104,7 @@ def make_recall(place: Path, _make_world: Make, count: int) -> Iterator[Here]:
         (folder / "album.yaml").write_text(json.dumps(keys), "utf-8")
         return folder / "album.yaml"
 
-    with loopback(unhurried(answer)) as server:
+    with loopback(answer_late(answer)) as server:
         yield here
         assert len(server.asked) == count * IMAGES, "each of them asked for itself"
 
@@ -139,7 +124,7 @@ def make_generated(place: Path, _make_world: Make, count: int) -> Iterator[Here]
         return folder / "web.json"
 
     web = FakeImageWeb(["", "gone", "", "twin", "", "", "page", "", "told_long", ""])
-    with loopback(unhurried(web)) as server:
+    with loopback(answer_late(web)) as server:
         yield here
         searches = [one for one in server.asked if one.path.startswith("/acjson")]
         assert len(searches) == count * QUERIES, "each of them collected for itself"

@@ -3,10 +3,7 @@ and without the web."""
 
 import json
 import os
-import random
 import shutil
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +28,7 @@ from querytruth.sets.set_files import StoredSet, read_set, verify_set
 from tests.backends.web.hostile_web import draw_image
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions, make_definition
 from tests.flows.scripted_judge import ScriptedJudge, answer_pairs, digests_of, list_judged
-from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, loopback
+from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, answer_late, loopback
 from tests.manifest_cuts import unrecorded_cuts
 
 KINDS = ["", "gone", "", "twin", "", "", "page", "", "told_long", ""]  # 6 are good
@@ -178,26 +175,13 @@ def _bodies(wanted: GeneratedDefinition, result: BuildResult) -> list[Path]:
     return [folder / sha256[:2] / sha256 for sha256 in images["sha256"]]
 
 
-def jittery(seed: int) -> Callable[[ReceivedRequest], LoopbackAnswer]:
-    """Hosts that answer in an order of their own every time."""
-    web, rng, lock = FakeImageWeb(KINDS), random.Random(seed), threading.Lock()
-
-    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
-        with lock:
-            pause = rng.choice([0, 0.001, 0.01, 0.03])
-        time.sleep(pause)
-        return web(asked)
-
-    return answer
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("orders", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_who_answers_first_does_not_matter(make: Make, orders: int) -> None:
     found = set()
-    with loopback(jittery(0)) as server:
+    with loopback(answer_late(FakeImageWeb(KINDS), 0)) as server:
         for seed in range(orders):
-            server.answer = jittery(seed)
+            server.answer = answer_late(FakeImageWeb(KINDS), seed)
             limits = {"concurrency": 1 + seed % 16}
             found.add(build(make(server.url, f"sets{seed}", limits=limits)).manifest["content_digest"])
     assert len(found) == 1

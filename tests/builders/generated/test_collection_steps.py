@@ -3,7 +3,6 @@
 import io
 import time
 from collections import Counter
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from tests.flows.image_web import (
     queries,
     render_image,
 )
+from tests.flows.stub_generator import Listener
 from tests.loopback import CannedResponse, LoopbackAnswer, loopback
 
 WORDS = ("猫", "公园里的狗", "red bicycle")
@@ -252,21 +252,6 @@ def test_what_the_web_writes_stays_data(tmp_path: Path, search: str) -> None:
     assert captions and not [text for text in captions if "<" in text or "\n" in text or "\ud800" in text]
     inside = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert all((tmp_path / "web") in path.parents for path in inside)
-
-
-class Listener:
-    """Remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.bars: list[tuple[str, int, str]] = []
-
-    def log(self, text: str) -> None:
-        self.lines.append(text)
-
-    def bar(self, title: str, total: int, unit: str) -> Any:
-        self.bars.append((title, total, unit))
-        return nullcontext(lambda _count: None)
 
 
 @pytest.mark.thorough

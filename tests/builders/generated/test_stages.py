@@ -224,7 +224,7 @@ run_objects_stage(wanted, "tiny.yaml")
 def child(wanted: GeneratedDefinition, folder: Path, **environment: str) -> subprocess.Popen[bytes]:
     (folder / "definition.json").write_text(wanted.model_dump_json())
     words = [sys.executable, "-c", RUN, str(folder / "definition.json")]
-    return subprocess.Popen(words, cwd=Path(__file__).parents[2], env={**os.environ, **environment})
+    return subprocess.Popen(words, cwd=Path(__file__).parents[3], env={**os.environ, **environment})
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ from querytruth.sets.set_files import StoredSet, read_set, verify_set
 from tests.flows.scripted_judge import ScriptedJudge, answer_pairs, digests_of, list_judged
 from tests.loopback import loopback
 
-COCO = Path(__file__).parents[3] / "shared" / "data" / "coco_tiny"
+COCO = Path(__file__).parents[4] / "shared" / "data" / "coco_tiny"
 DEFINITION: dict[str, Any] = {
     "kind": "precision",
     "annotations": "instances.json",

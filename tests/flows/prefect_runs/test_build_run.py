@@ -52,7 +52,7 @@ from tests.flows.prefect_test_server import prefect_environment
 from tests.flows.stub_generator import Listener
 from tests.images import encode_image
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DEPLOYMENTS = yaml.safe_load((ROOT / "prefect.yaml").read_text("utf-8"))["deployments"]
 
 
@@ -253,7 +253,7 @@ story()
 def test_a_transient_fault_is_tried_again_bad_input_is_not_and_a_run_ends_in_time(tmp_path: Path) -> None:
     (tmp_path / "story.py").write_text(STORY)
     words = [sys.executable, str(tmp_path / "story.py")]
-    environment = prefect_environment(tmp_path / "home", PYTHONPATH=str(Path(__file__).parents[2]))
+    environment = prefect_environment(tmp_path / "home", PYTHONPATH=str(Path(__file__).parents[3]))
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280)
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("TOLD")]
     told = json.loads(line.removeprefix("TOLD"))

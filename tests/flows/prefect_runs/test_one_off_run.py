@@ -25,7 +25,7 @@ from querytruth.errors import UserError
 from tests.flows.prefect_test_server import prefect_environment
 from tests.worlds import CAPTIONS, define_recall
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 HOLD = """
 import sys, time
 from flows.flow_entrypoint import silence_prefect

@@ -14,7 +14,7 @@ from flows.prefect_runs import plugin
 from tests.flows.prefect_test_server import PREFECT, prefect_environment
 from tests.worlds import CAPTIONS, define_recall
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CONTEXT = HookContext("3.8.8", None, logging.getLogger)
 
 

@@ -168,7 +168,7 @@ MUTANTS = [
         TABLES,
         "if file_sha256(file)[0] != sha256:",
         "if False:",
-        "flows/test_carried_damage.py::a_few_flipped_bits",
+        "flows/test_carried_damage.py::flipped_bit and few",
     ),
     Mutant(
         "digest of a linked image",

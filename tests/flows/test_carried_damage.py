@@ -154,16 +154,14 @@ def check_flipped_bit(seed: int, template: Path, clean: dict[str, Any], folder: 
     return named
 
 
-@pytest.mark.thorough
-def test_a_few_flipped_bits(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
-    for seed in range(8):
-        check_flipped_bit(seed, template, clean, tmp_path / str(seed))
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(3000)
-def test_two_hundred_flipped_bits(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
-    named = sum(check_flipped_bit(seed, template, clean, tmp_path / str(seed)) for seed in range(200))
+@pytest.mark.parametrize(
+    "seeds", [pytest.param(8, marks=pytest.mark.thorough, id="a few"), pytest.param(200, marks=pytest.mark.slow)]
+)
+def test_a_flipped_bit_is_named_or_carried_on_by_nobody(
+    seeds: int, template: Path, clean: dict[str, Any], tmp_path: Path
+) -> None:
+    named = sum(check_flipped_bit(seed, template, clean, tmp_path / str(seed)) for seed in range(seeds))
     print(f"{named} commands named a flipped bit")
 
 
@@ -202,16 +200,12 @@ def check_lost_end(seed: int, template: Path, clean: dict[str, Any], folder: Pat
     shutil.rmtree(folder)
 
 
-@pytest.mark.thorough
-def test_a_few_logs_that_lost_their_end(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
-    for seed in range(4):
-        check_lost_end(seed, template, clean, tmp_path / str(seed))
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(3000)
-def test_fifty_logs_that_lost_their_end(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
-    for seed in range(50):
+@pytest.mark.parametrize(
+    "seeds", [pytest.param(4, marks=pytest.mark.thorough), pytest.param(50, marks=pytest.mark.slow)]
+)
+def test_a_log_that_lost_its_end_is_missed(seeds: int, template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
+    for seed in range(seeds):
         check_lost_end(seed, template, clean, tmp_path / str(seed))
 
 

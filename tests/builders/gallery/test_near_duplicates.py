@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageEnhance
 
@@ -19,6 +19,7 @@ from querytruth.backends.images.image_reading import read_image
 from querytruth.backends.images.same_images import ALL_TURNS, FLIPS, ROTATIONS
 from querytruth.records import content_id, image_id_of_bytes, to_arrow
 from tests.drawn_views import draw_views
+from tests.property_runs import few_and_many
 
 FIELDS = ("sha256", "pixels", "views", "thumbnail", "details", "width", "height")
 
@@ -270,46 +271,21 @@ def is_further_from_its_ties(one: int, other: int, lead: list[int]) -> bool:
     return lead.count(one) > 1 or lead.count(other) > 1
 
 
-some_piles = given(
+LOOK = {"phash": None, "picture": 0, "bytes_": "", "pixels": "", "size": (40, 30)}
+
+
+@few_and_many(
+    8,
+    60,
+    pytest.mark.thorough,
     piles=st.lists(looks, min_size=1, max_size=14),
     distance=st.integers(0, 8),
     pairs=st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), max_size=2),
     seed=st.integers(0, 99),
 )
-
-
-LOOK = {"phash": None, "picture": 0, "bytes_": "", "pixels": "", "size": (40, 30)}
-
-
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@some_piles
 @example(piles=[LOOK] * 3, distance=0, pairs=[(0, 1), (1, 2)], seed=0)
 def test_each_member_is_tied_to_its_representative_whatever_the_order(
-    piles: list[dict[str, Any]],
-    distance: int,
-    pairs: list[tuple[int, int]],
-    seed: int,
-) -> None:
-    _compare_with_all_ties(piles, distance, pairs, seed)
-
-
-@pytest.mark.thorough
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@some_piles
-def test_each_member_of_many_piles_is_tied_to_its_representative(
-    piles: list[dict[str, Any]],
-    distance: int,
-    pairs: list[tuple[int, int]],
-    seed: int,
-) -> None:
-    _compare_with_all_ties(piles, distance, pairs, seed)
-
-
-def _compare_with_all_ties(
-    piles: list[dict[str, Any]],
-    distance: int,
-    pairs: list[tuple[int, int]],
-    seed: int,
+    piles: list[dict[str, Any]], distance: int, pairs: list[tuple[int, int]], seed: int
 ) -> None:
     rows = [image(f"{n:02}", **pile) for n, pile in enumerate(piles)]
     same = classes(len(rows), lambda one, other: has_same_pixels(rows[one], rows[other]))

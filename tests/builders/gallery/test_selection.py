@@ -20,6 +20,7 @@ from builders.gallery.selection import (
     summarize_gallery,
 )
 from querytruth.records import SCANNED_IMAGES_SCHEMA, from_arrow, stable_hash
+from tests.property_runs import few_and_many
 
 SHANGHAI, PARIS, LIMA = (31.234, 121.473), (48.857, 2.352), (-12.046, -77.043)
 Shot = tuple[tuple[float, float] | None, str | None]
@@ -171,17 +172,8 @@ SHOTS = st.lists(
 )
 
 
-@given(SHOTS, st.integers(0, 26), st.integers(0, 3))
-@settings(max_examples=30)
+@few_and_many(30, 300, pytest.mark.thorough, shots=SHOTS, count=st.integers(0, 26), seed=st.integers(0, 3))
 def test_the_fast_way_chooses_what_the_slow_way_does(shots: list[Shot], count: int, seed: int) -> None:
-    frame = album(*shots)
-    assert chosen(frame, count, seed=seed) == in_turn(frame, count, seed)
-
-
-@given(SHOTS, st.integers(0, 26), st.integers(0, 3))
-@settings(max_examples=300)
-@pytest.mark.thorough
-def test_the_fast_way_chooses_what_the_slow_way_does_of_many_albums(shots: list[Shot], count: int, seed: int) -> None:
     frame = album(*shots)
     assert chosen(frame, count, seed=seed) == in_turn(frame, count, seed)
 

@@ -18,6 +18,7 @@ from builders.precision.mixes import MixRules, build_seed_table, find_mixes, fin
 from builders.precision.tag_tree import LabelConcept, TagTree
 from querytruth.errors import UserError
 from querytruth.sets.ledger import Ledger
+from tests.property_runs import few_and_many
 
 RATIO = 0.1
 LABELS = 7
@@ -94,20 +95,15 @@ def gallery_of(world: dict[str, Any]) -> AnnotatedGallery:
     )
 
 
-@settings(max_examples=40)
-@given(world=worlds(), least=st.integers(1, 6), reading=st.sampled_from(["any", "prominent"]))
+@few_and_many(
+    40,
+    1000,
+    pytest.mark.slow,
+    world=worlds(),
+    least=st.integers(1, 6),
+    reading=st.sampled_from(["any", "prominent"]),
+)
 def test_truth_equals_the_oracle(world: dict[str, Any], least: int, reading: str) -> None:
-    _compare_with_oracle(world, least, reading)
-
-
-@pytest.mark.slow
-@settings(max_examples=1000)
-@given(world=worlds(), least=st.integers(1, 6), reading=st.sampled_from(["any", "prominent"]))
-def test_truth_equals_the_oracle_in_a_thousand_worlds(world: dict[str, Any], least: int, reading: str) -> None:
-    _compare_with_oracle(world, least, reading)
-
-
-def _compare_with_oracle(world: dict[str, Any], least: int, reading: str) -> None:
     reach = accepted(world)
     assume(reach is not None)
     assert reach is not None

@@ -21,6 +21,7 @@ from builders.precision.tag_tree import LabelConcept, TagTree
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.query_texts import group_equivalent_queries
 from tests.family_oracle import LARGE, MARGIN, SMALL, Box, judge
+from tests.property_runs import few_and_many
 
 TREE = TagTree(
     (
@@ -97,22 +98,8 @@ def verdicts(question: FamilyQuestion, count: int) -> list[bool | None]:
     return [True if row in relevant else False if row in wrong else None for row in range(count)]
 
 
-@settings(max_examples=25)
-@given(images=WORLDS, least=st.integers(1, 3), all_attributes=st.booleans())
+@few_and_many(25, 3000, pytest.mark.slow, images=WORLDS, least=st.integers(1, 3), all_attributes=st.booleans())
 def test_truth_of_all_families_equals_the_oracle(images: Images, least: int, all_attributes: bool) -> None:
-    compare_with_oracle(images, least, all_attributes)
-
-
-@pytest.mark.slow
-@settings(max_examples=3000)
-@given(images=WORLDS, least=st.integers(1, 3), all_attributes=st.booleans())
-def test_truth_of_all_families_equals_the_oracle_in_thousands_of_worlds(
-    images: Images, least: int, all_attributes: bool
-) -> None:
-    compare_with_oracle(images, least, all_attributes)
-
-
-def compare_with_oracle(images: Images, least: int, all_attributes: bool) -> None:
     questions, _, _, _ = build(images, least, all_attributes=all_attributes)
     asked = {}
     for question in questions:

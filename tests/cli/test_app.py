@@ -1,17 +1,14 @@
 """The command as a user types it: what it prints, what it leaves, how it ends."""
 
-import csv
-import io
 import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
-import pandas as pd
 import pytest
 from cyclopts import App
 from PIL import Image
@@ -28,83 +25,6 @@ from tests.cli.conftest import Run
 from tests.command_runner import invoke
 from tests.images import make_jpeg
 from tests.small_sets import publish_small_set, small_tables
-
-
-def rows_of(path: Path) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(path.read_text("utf-8-sig"))))
-
-
-def save(path: Path, rows: list[list[str]]) -> None:
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        csv.writer(file).writerows(rows)
-
-
-@pytest.mark.slow
-def test_a_set_of_real_photos_is_built_reviewed_and_changed_in_exactly_the_rows_decided_on(
-    run: Run, tmp_path: Path, shared: Callable[[str], Path]
-) -> None:
-    tiny = shared("coco_tiny")
-    definition = {
-        "name": "tiny",
-        "kind": "precision",
-        "annotations": [str(tiny / "annotations" / f"instances_{part}2017.json") for part in ("train", "val")],
-        "images": str(tiny),
-        "labels": "coco80",
-        "compatible": "coco80",
-        "mixes": {"mode": "exhaustive", "near_misses": 5},
-        "render": {"size": 128, "mode": "fit"},
-    }
-    (tmp_path / "tiny.yaml").write_text(json.dumps(definition))
-    built = run.json("build", "precision", "tiny.yaml")
-    assert built["counts"]["images"] == 100
-    assert "100 images" in run("build", "precision", "tiny.yaml")[0]
-    assert "intact" in run("verify", "tiny")[0]
-    run("lint", "tiny")
-
-    run("review", "export-csv", "tiny", "--to", "review", "--judgments", 40)
-    header, *rows = rows_of(tmp_path / "review" / "queries.csv")
-    decision, new_text = header.index("decision"), header.index("new_text")
-    singles = [row for row in rows if row[header.index("level")] == "1"]
-    for row in singles[:3]:
-        row[decision], row[new_text] = "edit", f"新的：{row[1]}"
-    singles[3][decision] = "drop"
-    save(tmp_path / "review" / "queries.csv", [header, *rows])
-    header, *judged = rows_of(tmp_path / "review" / "judgments.csv")
-    dropped = singles[3][0]
-    chosen = [row for row in judged if row[0] != dropped][:6]
-    for row in chosen:
-        row[header.index("decision")] = "0" if row[header.index("relevance")] != "0" else "2"
-    save(tmp_path / "review" / "judgments.csv", [header, *judged])
-
-    assert "4 decisions" in run("review", "import-csv", "tiny", "review/queries.csv", "--dry-run")[0]
-    assert not (tmp_path / "datasets" / "tiny" / "decisions.jsonl").exists()
-    run("review", "import-csv", "tiny", "review/queries.csv")
-    run("review", "import-csv", "tiny", "review/judgments.csv", "--reviewer", "lin")
-    applied = run("apply", "tiny")[0]
-    assert "tiny/v2 published" in applied and "its page: " in applied
-    assert "tiny/v2" in (tmp_path / "datasets" / "tiny" / "shown" / "v2.html").read_text("utf-8")
-    found: dict[str, Any] = run.json("diff", "tiny/v1", "tiny/v2")
-    assert len(found["queries_changed"]) == 3
-    assert [row["query_id"] for row in found["queries_removed"]] == [dropped]
-    # The six decisions hold for all texts that ask the same, in both languages.
-    queries = pd.read_parquet(tmp_path / "datasets" / "tiny" / "v2" / "queries.parquet")
-    asks = dict(zip(queries["query_id"], queries["labels"].map(tuple), strict=True))
-    decided = {(name, row[1]) for row in chosen for name in asks if asks[name] == asks[row[0]]}
-    assert {(row["query_id"], row["image_id"]) for row in found["judgments_changed"]} == decided
-    assert not any(found[name] for name in ("queries_added", "images_added", "images_removed", "images_changed"))
-    assert not found["judgments_added"] and not found["judgments_removed"]
-    told = run("diff", "tiny/v1", "tiny/v2", "--page", "diff.html", "--page-language", "zh")[0]
-    page = (tmp_path / "diff.html").read_text("utf-8")
-    assert "移除的查询" in page and "tiny/v1 → tiny/v2" in page and page.count('<img src="data:image/jpeg') > 3
-    assert all(
-        line in told for line in ("Queries removed: 1", "Queries changed: 3", f"Judgments changed: {len(decided)}")
-    )
-    assert "the queries differ" in told
-    assert "unchanged" in run("apply", "tiny")[0]
-    assert "unchanged" in run("build", "precision", "tiny.yaml")[0], "the same decisions carried over to a new build"
-    assert "same content digest" in run("rebuild", "tiny", "--check")[0]
-    assert "same content digest" in run("rebuild", "tiny/v1", "--check")[0]
-    assert "intact" in run("verify", "tiny/v2")[0]
 
 
 @pytest.mark.thorough

@@ -175,3 +175,8 @@ def fill_pile(folder: Path) -> Path:
     (folder.parent / "outside.jpg").write_bytes(data)
     (folder / "link.jpg").symlink_to(folder.parent / "outside.jpg")
     return folder
+
+
+def draw_photo(path: Path, seed: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draw_scene(seed).save(path, quality=90)

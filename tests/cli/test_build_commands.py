@@ -82,7 +82,7 @@ def test_what_cannot_be_is_one_line(run: Run, photos: Path) -> None:
     assert "no published version" in run.error("build", "recall", "album.yaml", *gallery)
     (photos / "captions.csv").write_text("file_name,caption\nother.png,a dog\n")
     failed = run.error("build", "recall", "album.yaml")
-    assert "got no reply to any of 3 questions (no_caption" in failed and failed.count("error ") == 1
+    assert "got no reply to any of the 3 questions (no_caption" in failed and failed.count("error ") == 1
 
 
 NAMES = {"cup": "杯子", "mouse": "鼠标", "mug": "杯子", "=cmd": "命令"}

@@ -36,7 +36,7 @@ def test_topics_then_a_person_then_objects(run: Run, tmp_path: Path) -> None:
         table = tmp_path / "datasets" / "tiny" / "review" / "topics.csv"
         assert b"# querytruth export" in table.read_bytes().splitlines()[0]
         planned = run("topics", "g.yaml", "--plan")[0]
-        assert "6 questions about topics are answered; at most 0 model calls" in planned
+        assert "6 questions about topics are already answered; at most 0 model calls" in planned
         at_most = run.json("objects", "g.yaml", "--plan")["model_calls"]
         told = run.json("objects", "g.yaml")
         assert 0 < told["model_calls"] <= at_most
@@ -145,7 +145,7 @@ def test_collect_then_build_then_prove_it_without_the_web(run: Run, tmp_path: Pa
     proof = run("rebuild", "web", "--check")[0]
     assert "the rebuild has the same content digest" in " ".join(proof.split())
     _, told = run("show", "web", "--page", "web.html")
-    assert "page written" in told and "<script" not in (tmp_path / "web.html").read_text()
+    assert "page written" in told and (tmp_path / "web.html").read_text().count("<script") == 1, "the page's own"
 
 
 @pytest.mark.slow

@@ -29,8 +29,8 @@ from querytruth.sets.decision_log import append_decisions, find_lost_decisions, 
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import locate_images, read_set
 from querytruth.sets.version_difference import compare_versions
-from tests.builders.gallery.test_render_steps import draw
 from tests.small_sets import publish_small_set, small_tables
+from tests.worlds import draw_photo
 
 LOG = "decisions.jsonl"
 RECORDED_LINES = 3
@@ -214,7 +214,7 @@ def replace_source(path: Path, dice: random.Random) -> None:
     status, data = path.stat(), bytearray(path.read_bytes())
     match dice.randrange(5):
         case 0:
-            draw(path, 1000 + dice.randrange(1000))
+            draw_photo(path, 1000 + dice.randrange(1000))
         case 1:
             data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
             path.write_bytes(data)
@@ -233,7 +233,7 @@ def test_twenty_sources_that_change_between_scan_and_rendering(tmp_path: Path, m
     dice = random.Random(7)
     sources = [tmp_path / "pile" / f"{seed:02}.jpg" for seed in range(24)]
     for seed, source in enumerate(sources):
-        draw(source, seed)
+        draw_photo(source, seed)
     replaced = dice.sample(sources, 20)
 
     def replaced_first(*arguments: Any) -> Any:

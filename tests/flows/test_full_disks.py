@@ -21,9 +21,9 @@ from querytruth.errors import UserError
 from querytruth.sets import set_files
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions
 from tests.flows.image_web import make_definition as collecting
-from tests.flows.test_import_set import muge as write_muge
 from tests.images import make_jpeg
 from tests.loopback import loopback
+from tests.publisher_files import write_muge
 from tests.worlds import define_gallery, define_recall, fill_pile
 
 Make = Callable[..., Path]

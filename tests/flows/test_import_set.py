@@ -1,6 +1,5 @@
 """Other people's sets become ours, and ours come back from every format as they were."""
 
-import base64
 import io
 import itertools
 import json
@@ -43,6 +42,7 @@ from querytruth.sets.set_files import StoredSet
 from tests.command_runner import invoke
 from tests.images import make_jpeg
 from tests.manifest_cuts import unrecorded_cuts
+from tests.publisher_files import write_muge
 from tests.resealed_sets import reseal
 from tests.small_sets import SMALL_SET_GRADES, gallery_tables, image_id_of, publish_small_set, query_id_of, small_tables
 
@@ -293,23 +293,9 @@ def test_whatever_a_set_says_comes_back_from_formats_that_hold_all(tables: Table
             assert content_digest(back.to_arrow_tables()) == content_digest(tables.to_arrow_tables()), name
 
 
-def muge(folder: Path, images: dict[int, bytes]) -> Path:
-    folder.mkdir()
-    queries = [
-        {"query_id": 1, "query_text": "红色连衣裙", "item_ids": [10, 11]},
-        {"query_id": 2, "query_text": "蓝色的鞋", "item_ids": [12]},
-        {"query_id": 3, "query_text": "无", "item_ids": [99]},
-    ]
-    lines = "".join(json.dumps(query, ensure_ascii=False) + "\n" for query in queries)
-    (folder / "MR_valid_queries.jsonl").write_text(lines, "utf-8")
-    rows = [f"{number}\t{base64.b64encode(data).decode()}\n" for number, data in images.items()]
-    (folder / "MR_valid_imgs.tsv").write_text("".join(rows))
-    return folder
-
-
 def test_images_that_come_inside_the_files_are_proved_and_put_into_the_set(tmp_path: Path) -> None:
     red, blue = make_jpeg((200, 0, 0), (64, 48)), make_jpeg((0, 0, 200), (64, 48))
-    source = muge(tmp_path / "muge", {10: red, 11: red, 12: blue, 13: blue[: len(blue) // 2]})
+    source = write_muge(tmp_path / "muge", {10: red, 11: red, 12: blue, 13: blue[: len(blue) // 2]})
     stored = imported(source, "muge", tmp_path / "sets", "muge")
     assert reasons(stored) == {
         "image same_bytes": 1,
@@ -351,14 +337,14 @@ def test_listed_images_that_cannot_be_had_are_booked(tmp_path: Path) -> None:
 
 
 def test_images_may_be_rendered_as_in_other_sets(tmp_path: Path) -> None:
-    source = muge(tmp_path / "muge", {10: make_jpeg((200, 0, 0), (64, 48)), 12: make_jpeg((0, 0, 200), (64, 48))})
+    source = write_muge(tmp_path / "muge", {10: make_jpeg((200, 0, 0), (64, 48)), 12: make_jpeg((0, 0, 200), (64, 48))})
     stored = imported(source, "muge", tmp_path / "sets", "muge", render=RenderOptions(size=32))
     assert {Image.open(stored.path / path).size for path in stored.tables.images["path"]} == {(32, 24)}
     assert list(stored.tables.images["width"]) == [64, 64]
 
 
 def test_nothing_left_is_an_error_in_a_line(tmp_path: Path) -> None:
-    source = muge(tmp_path / "muge", {10: b"none", 11: b"", 12: b"GIF89a"})
+    source = write_muge(tmp_path / "muge", {10: b"none", 11: b"", 12: b"GIF89a"})
     with pytest.raises(UserError, match=r"no images are left \(.*not_an_image 1"):
         imported(source, "muge", tmp_path / "sets", "muge")
     assert not (tmp_path / "sets" / "muge" / "v1").exists()

@@ -33,16 +33,7 @@ from querytruth.errors import UserError
 from querytruth.sets import set_files
 from querytruth.sets.set_files import verify_set
 from tests.command_runner import invoke
-from tests.flows.bars_set import write_bars_set
-
-SMALL = {
-    "images": {
-        "architecture": "resnet",
-        "options": {"embedding_size": 8, "hidden_sizes": [8, 8, 8, 8], "depths": [1, 1, 1, 1], "layer_type": "basic"},
-    },
-    "texts": {"architecture": "gru", "options": {"embedding": 16, "hidden": 16}},
-    "heads": {"width": 16, "hidden": 16, "dimensions": 12},
-}
+from tests.flows.bars_set import training_keys, write_bars_set
 
 
 @pytest.fixture(scope="module")
@@ -53,15 +44,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def keys(place: Path, name: str, *more: str) -> list[str]:
-    given = [f"{key}={json.dumps(value)}" for key, value in SMALL.items()]
-    shared = ["size=32", "split.validation=8", "split.test=12", "steps.batch=8", "steps.rate=0.01", "steps.stages=[]"]
-    return [f"name={name}", f"set={place / 'sets' / 'bars'}", f"out={place / 'models'}", *given, *shared, *more]
-
-
 def trained(place: Path, name: str, *more: str) -> TrainingResult:
     with active_run(BuildRun(workers=1)):
-        return train_dual_encoder(load_definition(None, keys(place, name, *more), "training"))  # type: ignore[arg-type]
+        return train_dual_encoder(load_definition(None, training_keys(place, name, *more), "training"))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +217,7 @@ def test_an_image_that_is_no_more_is_left_out_and_the_others_keep_their_places(p
 
 
 def test_near_duplicates_and_merged_captions_are_right_for_each_others_texts(place: Path) -> None:
-    definition = load_definition(None, keys(place, "any"), "training")
+    definition = load_definition(None, training_keys(place, "any"), "training")
     parts = load_split_set(definition)  # type: ignore[arg-type]
     trained_on = parts.part_of_image[parts.part_of_image == "train"].index[:3].tolist()
     images = parts.stored.tables.images.copy()
@@ -288,7 +273,7 @@ def _killed(given: list[str], state: Path, moment: Callable[[int], bool]) -> int
 
 @pytest.mark.slow
 def test_killed_in_the_middle_of_epochs_it_comes_to_the_same_weights(place: Path, bars: TrainingResult) -> None:
-    given = keys(place, "killed", "steps.epochs=3", "steps.keep_every=0")
+    given = training_keys(place, "killed", "steps.epochs=3", "steps.keep_every=0")
     folder = place / "models" / "killed"
     statuses = [_killed(given, folder / ".state.pt", lambda seen, at=at: seen >= at) for at in (2, 3)]
     assert statuses == [-signal.SIGKILL] * 2, "both were killed after a state within an epoch"

@@ -29,18 +29,13 @@ from querytruth.records import image_id_of_bytes
 from querytruth.sets import image_vectors as embedding
 from querytruth.sets import set_files
 from querytruth.sets.published_files import newest_version
-from tests.images import draw_scene
-
-
-def draw(path: Path, seed: int) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draw_scene(seed).save(path, quality=90)
+from tests.worlds import draw_photo
 
 
 @pytest.fixture
 def pile(tmp_path: Path) -> Path:
     for seed in range(4):
-        draw(tmp_path / "pile" / f"{seed}.jpg", seed)
+        draw_photo(tmp_path / "pile" / f"{seed}.jpg", seed)
     return tmp_path / "pile"
 
 
@@ -60,7 +55,7 @@ def change_before_rendering(monkeypatch: pytest.MonkeyPatch, change: Callable[[]
 def test_a_file_that_is_replaced_between_scan_and_rendering_is_quarantined(
     pile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change_before_rendering(monkeypatch, lambda: draw(pile / "2.jpg", 9))
+    change_before_rendering(monkeypatch, lambda: draw_photo(pile / "2.jpg", 9))
     published = build(pile)
     stored = set_files.read_set(published.path)
     assert sorted(stored.tables.images["file_name"]) == ["0.jpg", "1.jpg", "3.jpg"]
@@ -80,7 +75,7 @@ def test_a_rendered_file_that_goes_bad_is_rendered_again_for_the_next_version(pi
     damaged = bytearray(whole)
     damaged[-40] ^= 1
     (first.path / name).write_bytes(damaged)  # the file in .rendered is the same one, by its hard link
-    draw(pile / "new.jpg", 7)
+    draw_photo(pile / "new.jpg", 7)
     second = build(pile)
     assert second.version == 2 and (second.path / name).read_bytes() == whole
     assert list(set_files.verify_set(second.path)) == []
@@ -109,7 +104,7 @@ def test_no_model_is_asked_about_a_damaged_or_changed_image(pile: Path) -> None:
     with pytest.raises(UserError, match=f"{damaged.name}.*is damaged: its checksum differs"):
         load_shown_images(gallery.tables.images, gallery.rendered_folder)
     gallery = load_published_gallery(RecallDefinition(name="upon", gallery=str(listed.path)))
-    draw(pile / "3.jpg", 9)
+    draw_photo(pile / "3.jpg", 9)
     with pytest.raises(UserError, match=r"3\.jpg.*changed since it was scanned"):
         load_shown_images(gallery.tables.images, gallery.rendered_folder)
 
@@ -129,7 +124,7 @@ def test_the_vector_of_a_changed_file_is_not_stored_under_the_old_id(
     monkeypatch.setattr(embedding, "load_image_text_embedder", lambda _name: MeanColour())
     places = sorted(pile.glob("*.jpg"))
     ids = [image_id_of_bytes(set_files.file_sha256(place)[0]) for place in places]
-    draw(places[2], 9)
+    draw_photo(places[2], 9)
     frame = pd.DataFrame({"image_id": ids})
     pairs, _ = embedding.find_similar_pairs(frame, list(map(str, places)), "mean", 0.1, pile.parent)
     assert {tuple(pair) for pair in pairs} == {(0, 1), (0, 3), (1, 3)}, "all are similar, but the changed one"

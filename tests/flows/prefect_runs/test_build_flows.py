@@ -13,10 +13,9 @@ from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.version_difference import compare_versions
 from tests.audited_set import ALL_ANSWERED, make_audited_set
-from tests.flows.bars_set import write_bars_set
+from tests.flows.bars_set import SMALL_ENCODERS, write_bars_set
 from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
 from tests.flows.stub_generator import StubGenerator, answering
-from tests.flows.test_training import SMALL
 from tests.images import make_jpeg
 from tests.loopback import loopback
 from tests.small_sets import publish_small_set, query_id_of, small_tables
@@ -262,7 +261,14 @@ def test_what_people_decided_is_the_next_version(world: PrefectTestServer) -> No
 def test_a_training_leaves_its_report_and_is_done_once(world: PrefectTestServer) -> None:
     (world.place / "bars").mkdir()
     write_bars_set(world.place / "bars")
-    keys = {"kind": "training", "name": "bars-model", "set": "bars/sets/bars", "out": "models", "size": 32, **SMALL}
+    keys = {
+        "kind": "training",
+        "name": "bars-model",
+        "set": "bars/sets/bars",
+        "out": "models",
+        "size": 32,
+        **SMALL_ENCODERS,
+    }
     keys |= {"split": {"validation": 8, "test": 12}, "steps": {"batch": 8, "rate": 0.01, "stages": [], "epochs": 1}}
     (world.place / "training.yaml").write_text(yaml.safe_dump(keys), "utf-8")
     world.deploy("flows.prefect_runs.train_flow.train", "on-demand", definition="training.yaml")

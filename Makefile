@@ -50,27 +50,27 @@ licences: $(DEV_STAMP)
 audit: $(DEV_STAMP)
 	$(BIN)/python -m uv tool run --from pip-audit==2.10.1 pip-audit --no-deps --disable-pip -r locks/run.txt
 
+# Every benchmark, one after the other, beside its peers: hours. PHOTOS=FOLDER adds those that measure a folder of photos.
+# A benchmark that fails does not keep the others from running.
+PHOTOS ?=
+ALONE := annotations near_duplicates novelty ambiguity ambiguity_size captioning search evaluation collecting gallery_at_scale \
+	scan_records review_page review_at_scale object_storage kept_work shared_replies runners screens training audit promises
+BESIDE_PEERS := gallery web_fetch metrics overlap
+MEASURE := || failed="$$failed $$name"
 bench: $(STAMP)
-	$(BIN)/python -m pip install --quiet -e ".[bench]"
-	$(BIN)/python benchmarks/annotations.py
-	$(BIN)/python benchmarks/near_duplicates.py
-	$(BIN)/python benchmarks/novelty.py
-	$(BIN)/python benchmarks/ambiguity.py
-	$(BIN)/python benchmarks/captioning.py
+	$(BIN)/python -m pip install --quiet -e ".[bench]" playwright
 	test -x .peers/bin/python || $(PYTHON) -m venv .peers
 	.peers/bin/python -m pip install --quiet $(TORCH_ARGS) "$(TORCH)"
 	.peers/bin/python -m pip install --quiet imagehash simplejpeg 'pyvips[binary]' cleanvision img2dataset scikit-learn PyWavelets \
 		datasketch pytrec_eval ir_measures ranx
 	.peers/bin/python -m pip install --quiet --no-deps imagededup
-	$(BIN)/python benchmarks/gallery.py --peers-python .peers/bin/python
-	$(BIN)/python benchmarks/web_fetch.py --peers-python .peers/bin/python
-	$(BIN)/python benchmarks/metrics.py --peers-python .peers/bin/python
-	$(BIN)/python benchmarks/search.py
-	$(BIN)/python benchmarks/evaluation.py
-	$(BIN)/python benchmarks/collecting.py
-	$(BIN)/python benchmarks/gallery_at_scale.py
-	$(BIN)/python -m pip install --quiet playwright
-	$(BIN)/python benchmarks/review_page.py
+	@export PYTHONPATH=. $(BYTECODE); failed=; \
+	for name in $(BESIDE_PEERS); do echo "== $$name"; \
+		$(BIN)/python benchmarks/$$name.py --peers-python .peers/bin/python $(MEASURE); done; \
+	for name in $(ALONE); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py $(MEASURE); done; \
+	for name in $(if $(PHOTOS),duplicate_cuts); do echo "== $$name"; \
+		$(BIN)/python benchmarks/$$name.py $(PHOTOS) $(MEASURE); done; \
+	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 # Each lock holds what the one before it holds, and more: a newcomer who wants to see the demo waits for no tool of tests.
 $(STAMP): pyproject.toml locks/run.txt

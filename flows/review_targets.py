@@ -1,6 +1,7 @@
 """What can be reviewed: a version of a set, or a table of topics or objects. Imports no page: a set is read while the
 libraries of the page load."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import yaml
@@ -11,6 +12,7 @@ from querytruth.sets import published_files, set_files
 from querytruth.sets.review_tables import compute_table_digest
 
 _NEXT_COMMANDS = {"topics": "querytruth objects DEFINITION", "objects": "querytruth collect DEFINITION"}
+_OF_FACTS = "image,kind,value,"  # how a table of facts begins
 
 
 def is_pool_table(target: str) -> bool:
@@ -33,13 +35,20 @@ def resolve_review_target(target: str, out: Path) -> Path:
 
 
 def find_pool_table(path: str) -> Path:
-    """Return the path of a readable table of topics or objects. Raises UserError if there is none."""
+    """Return the path of a readable table of topics, objects or facts. Raises UserError if there is none."""
     table = Path(path)
-    if table.stem not in _NEXT_COMMANDS:
-        reason = "is not a table of topics or objects"
+    if table.stem not in _NEXT_COMMANDS and not is_fact_table(table):
+        reason = "is not a table of topics, objects or facts"
         raise UserError("review", table, reason, "give the file after “awaiting review”, or a set's name")
     compute_table_digest(table)
     return table
+
+
+def is_fact_table(table: Path) -> bool:
+    """Return whether a file can be read and is a table of facts, as `labels facts` writes it."""
+    with suppress(OSError), safe_paths.open_regular(table) as file:
+        return file.read(64).decode("utf-8-sig", "replace").startswith(_OF_FACTS)
+    return False
 
 
 def _suggest_reviewable(definition: Path, out: Path) -> str:
@@ -65,7 +74,7 @@ def _suggest_reviewable(definition: Path, out: Path) -> str:
 def suggest_next_command(target: str, views: list[str]) -> str:
     """Return the command that goes on from a review page with these views."""
     if is_pool_table(target):
-        return _NEXT_COMMANDS[Path(target).stem]
+        return _NEXT_COMMANDS.get(Path(target).stem, "querytruth build precision DEFINITION")
     if "Queries" in views:
         return f"querytruth apply {target}"
     recall = "querytruth build recall DEFINITION"

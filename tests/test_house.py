@@ -36,7 +36,7 @@ FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floo
 # tested without a model or a disk.
 DOING = {
     *(f"builders/gallery/{name}.py" for name in ("image_scan", "render_steps", "steps")),
-    *(f"builders/album/{name}.py" for name in ("reading_page", "steps")),
+    *(f"builders/album/{name}.py" for name in ("reading_cards", "steps")),
     *(f"builders/recall/{name}.py" for name in ("ambiguity_steps", "captions")),
     *(f"builders/recall/{name}.py" for name in ("human_captions", "nested_sets", "similarity_models", "steps")),
     *(

@@ -5,6 +5,6 @@ which people correct, and the tags that a precision set asks about.
 
 In reading order: `sidecar_names.py` (which document is about which photo), `steps.py` (reads all of them),
 `fact_table.py` (the table: sources, contradictions, corrections), `places.py` (names for coordinates), `events.py`
-(events and trips), `fact_tags.py` (tags, what is known to be absent, and how questions are worded), `reading_page.py`
+(events and trips), `fact_tags.py` (tags, what is known to be absent, and how questions are worded), `reading_cards.py`
 (texts that people confirm).
 """

@@ -2,9 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from builders.album.events import EVENT_COLUMNS, AlbumEvent, DatedPhoto, find_events, read_point
 from builders.album.fact_table import (
@@ -19,16 +22,18 @@ from builders.album.fact_table import (
 from builders.album.fact_tags import read_local_time
 from builders.album.places import name_cities
 from builders.album.sidecar_names import find_documents
+from querytruth.backends.files.durable_files import LineJournal, open_journal
 from querytruth.backends.files.table_rows import iterate_rows
 from querytruth.backends.files.text_formats import unescape_formula, write_csv
-from querytruth.backends.images.image_sources import ImageSource, RefusedItem, open_source
-from querytruth.backends.images.text_reading import read_texts
+from querytruth.backends.images.image_sources import FileState, ImageSource, RefusedItem, open_source, read_file_state
+from querytruth.backends.images.text_reading import TextLine, read_texts
 from querytruth.backends.images.worker_processes import WorkerFailure, map_in_parallel
 from querytruth.backends.images.written_facts import read_file
 from querytruth.backends.steps import current_run
 from querytruth.errors import UserError
 
 STAGE = "read facts"
+_ReadPhoto = tuple[str, FileState | None, list[TextLine]]  # in the journal: its name, state of its file, and texts
 _SHOWN_PROBLEMS = 20
 WITHIN_KILOMETRES = 10.0  # of a city's centre: beyond it, a photo is not "in" it
 
@@ -38,13 +43,14 @@ def read_album(
     export: Sequence[Path] = (),
     *,
     albums: bool = False,
-    texts: bool = False,
+    texts: Path | None = None,
     within: float = WITHIN_KILOMETRES,
     former: Iterable[FactRow] = (),
 ) -> AlbumFacts:
     """Return the facts of the photos in a folder, from the documents beside them and the exports, with the corrections
-    of an earlier table. `albums`: each folder is an album; `texts`: read the texts in the photos, else those of the
-    earlier table stay. Raises UserError if the folder cannot be read or contains no photos."""
+    of an earlier table. `albums`: each folder is an album; `texts`: read the texts in the photos, but those in
+    this journal, which keeps them; without it those of the earlier table stay. Raises UserError if the folder cannot be
+    read or contains no photos."""
     source = open_source(str(folder))
     listing = source.list_items()
     problems = [f"{row['item']}: {row['reason']}" for row in listing.refused.to_pylist()]
@@ -53,8 +59,9 @@ def read_album(
         raise UserError(STAGE, folder, "contains no photos", "give the folder that contains the photos")
     about = {name: [name] for name in photos} | {name: images for name, images in documents.items() if images}
     known = list(former)
-    if texts:  # first: where the extra is missing, nothing else was done in vain
-        rows = _read_photo_texts(source, photos, problems)
+    if texts is not None:  # first: where the extra is missing, nothing else was done in vain
+        with open_journal(texts) as journal:
+            rows = _read_photo_texts(source, photos, problems, journal)
     else:
         rows = [row for row in known if row.source == OCR and row.image in about]
     rows += _read_files(source, about, export, problems)
@@ -92,19 +99,30 @@ def _read_files(
     return rows
 
 
-def _read_photo_texts(source: ImageSource, photos: list[str], problems: list[str]) -> list[FactRow]:
-    """Return a row per text in the photos. What cannot be located was already reported."""
+def _read_photo_texts(
+    source: ImageSource, photos: list[str], problems: list[str], journal: LineJournal
+) -> list[FactRow]:
+    """Return a row per text in the photos. A photo whose file is as the journal has it is not read again, so that a run
+    that was stopped goes on. What cannot be located was already reported."""
     located = zip(photos, source.locate_all(photos), strict=True)
     files = {name: place for name, place in located if isinstance(place, str)}
-    run = current_run()
-    read = read_texts([*files.values()], run.workers, run.reporter.bar("read texts", len(files), "images"))
-    rows: list[FactRow] = []
-    for name, lines in zip(files, read, strict=True):
+    states = {name: state for name, place in files.items() if isinstance(state := read_file_state(place), FileState)}
+    known = dict[str, list[TextLine]]()
+    for line in journal.lines:
+        with suppress(msgspec.DecodeError):  # a damaged one: its photo is read again
+            name, state, lines = msgspec.json.decode(line, type=_ReadPhoto)
+            if state is not None and state == states.get(name):
+                known[name] = lines
+    waiting, run = [name for name in files if name not in known], current_run()
+    bar = run.reporter.bar("read texts", len(waiting), "images")
+    read = read_texts([files[name] for name in waiting], run.workers, bar)
+    for name, lines in zip(waiting, read, strict=True):
         if isinstance(lines, str):
             problems.append(f"{name}: texts: {lines}")
         else:
-            rows += [make_reading(name, *line) for line in lines]
-    return rows
+            known[name] = lines
+            journal.append(msgspec.json.encode((name, states.get(name), lines)).decode())
+    return [make_reading(name, *line) for name in photos for line in known.get(name, ())]
 
 
 def _list_dated(rows: Iterable[FactRow]) -> list[DatedPhoto]:
@@ -124,11 +142,13 @@ def _list_dated(rows: Iterable[FactRow]) -> list[DatedPhoto]:
     return photos
 
 
-def refresh_tables(folder: Path, facts: Path, **options: Any) -> tuple[AlbumFacts, Path]:
+def refresh_tables(folder: Path, facts: Path, *, texts: bool = False, **options: Any) -> tuple[AlbumFacts, Path]:
     """Read a folder into `facts` and, beside it, a table of events; return what was found and where the events are.
-    What people corrected is kept: of facts the rows, of events the whole table. `options`: those of `read_album`.
-    Raises UserError."""
-    found = read_album(folder, former=read_fact_table(facts) if facts.is_file() else [], **options)
+    What people corrected is kept: of facts the rows, of events the whole table. `options`: others of `read_album`.
+    `texts`: read the texts in the photos, and keep a journal of them beside the table. Raises UserError."""
+    former = read_fact_table(facts) if facts.is_file() else []
+    journal = facts.with_name(f"{facts.stem}.texts.jsonl") if texts else None
+    found = read_album(folder, former=former, texts=journal, **options)
     log, events = current_run().reporter.log, facts.with_name(f"{facts.stem}.events.csv")
     log(str(found))
     for line in found.problems[:_SHOWN_PROBLEMS]:

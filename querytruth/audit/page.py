@@ -87,7 +87,7 @@ def _metrics(figures: Sequence[Mapping[str, Any]], texts: Mapping[str, str]) -> 
         {
             "metric": metric,
             "rows": sorted(rows, key=lambda row: -row["value"]),
-            "plot": draw_intervals(rows, f"{metric}: {texts['as_judged']} → {texts['corrected']}"),
+            "plot": draw_intervals(rows, f"{metric}: {texts['as_judged']} → {texts['corrected']}", width=720),
         }
         for metric, rows in metrics.items()
     ]

@@ -270,8 +270,6 @@ class FactsRequest(Request):
     within: float = Field(10, gt=0, description="Maximum distance in km between a photo and the centre of its city.")
     pseudonyms: bool = Field(False, description="Also write a table of pseudonyms for people.")
     to: Path = Field(Path("facts.csv"), description="Table to write; corrections that people made in it are kept.")
-    page: Path | None = Field(None, description="Also write a page of the texts that a person has to confirm.")
-    page_language: Literal["en", "zh"] = Field("en", description="Language of the page.")
 
 
 @labels_app.command
@@ -282,17 +280,15 @@ def facts(json: JsonOption = False, *, request: FactsRequest) -> None:
 
     Example: querytruth labels facts photos --albums --to facts.csv
     """
-    from builders.album.reading_page import write_reading_page
     from builders.album.steps import add_pseudonyms, refresh_tables
 
     with terminal.reported_run():
         options = request.model_dump(include={"export", "albums", "texts", "within"})
         found, events = refresh_tables(request.images, request.to, **options)
         files = [request.to, events, *([add_pseudonyms(request.to)] if request.pseudonyms else [])]
-        if request.page is not None:
-            files.append(write_reading_page(request.page, request.images, request.to, request.page_language))
     if json:
         terminal.print_json({"files": [str(file) for file in files], **found.counts(), "problems": found.problems})
         return
-    text = f"written: {', '.join(map(str, files))}. Next: querytruth init album --images {request.images}"
-    terminal.say(text)
+    terminal.say(f"written: {', '.join(map(str, files))}. Next: querytruth init album --images {request.images}")
+    if any(row.is_unconfirmed for row in found.rows):
+        terminal.say(f"judge the readings: querytruth review {request.to} --images {request.images}")

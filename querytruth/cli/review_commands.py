@@ -141,8 +141,10 @@ def page(*, request: ReviewRequest) -> None:
     Example: querytruth review family-album --run a.trec --run b.trec --depth 10
 
     Example: querytruth review datasets/family-queries/review/topics.csv
+
+    Example: querytruth review album.facts.csv --images photos
     """
-    from flows.review_targets import is_pool_table, resolve_review_target, suggest_next_command
+    from flows.review_targets import is_fact_table, is_pool_table, resolve_review_target, suggest_next_command
     from querytruth.backends.environment import without_garbage_collection
     from querytruth.backends.files.bucket_urls import FETCH_FIRST, is_fetched_copy
     from querytruth.sets.published_files import image_roots
@@ -155,10 +157,16 @@ def page(*, request: ReviewRequest) -> None:
         option = "--run" if request.run else "--system"
         raise UsageError(option, "has no effect on a table: it has no queries for a run to answer", "remove it")
     path = resolve_review_target(request.of, request.out)
+    folder = None
+    if is_table and is_fact_table(path):
+        if len(request.images) != 1:
+            raise UserError("review", path, "needs the folder of its photos", "give it once: --images FOLDER")
+        folder = Path(request.images[0])
     listening = open_page_socket(request.host, request.port)
     with without_garbage_collection(), image_roots(request.images), ThreadPoolExecutor(1) as reader:
         # Other processes decode the tables while this one imports the page.
         reading = None if is_table else reader.submit(copy_context().run, read_set, path)
+        from builders.album.reading_cards import build_reading_routes
         from flows.review_site import ReviewSite, build_pool_routes, open_review_site
         from querytruth.review.server import PageAccess, create_app
 
@@ -168,7 +176,7 @@ def page(*, request: ReviewRequest) -> None:
             terminal.report("querytruth: anyone with this address can judge; it is sent unencrypted (safer: ssh -L)")
         terminal.report("querytruth: reading the set; Ctrl-C closes the page, decisions are saved immediately")
         if reading is None:
-            site = ReviewSite(*build_pool_routes(path))
+            site = ReviewSite(*(build_pool_routes(path) if folder is None else build_reading_routes(path, folder)))
         else:
             reviewer = request.reviewer or current_user_name()
             site = open_review_site(reading.result(), reviewer, request.run, request.depth, request.system)

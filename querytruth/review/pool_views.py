@@ -162,7 +162,7 @@ class PoolFile:
         table = self.path
         temporary_file = table.with_name(f".{table.name}.page")
         try:
-            with _lock_folder(table.parent):
+            with lock_folder(table.parent):
                 if (opened := table.with_name(f".~lock.{table.name}#")).exists():
                     where = f"in LibreOffice ({opened.name})"
                     raise ActionError(f"the table is open {where}: close it there, then decide again")
@@ -323,7 +323,7 @@ def read_exported_table(generated: Path, stage: str, filled: ReviewExport) -> Re
 
 
 @contextmanager
-def _lock_folder(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Lock the folder, so that no other page writes in it."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -53,11 +53,15 @@ def draw_svg(spec: VegaSpec, description: str) -> Markup:
 
 
 def draw_intervals(
-    rows: Sequence[Mapping[str, Any]], description: str, systems: Sequence[str] = (), means: Sequence[float] = ()
+    rows: Sequence[Mapping[str, Any]],
+    description: str,
+    systems: Sequence[str] = (),
+    means: Sequence[float] = (),
+    width: int = 195,
 ) -> Markup:
     """Draw a row per `name` on one axis from 0: `value` as a dot and `low` to `high` as a line; where they are known,
     `before` as a ring, `chance` as a stroke and `note` at the right. With two `systems` a name has a row of each
-    `system`, in its colour; `means` are dotted lines."""
+    `system`, in its colour; `means` are dotted lines. `width`: of the axis, in pixels."""
     room = 17 if any("note" in row for row in rows) else 24
     label = shorten_labels(dict.fromkeys(str(row["name"]) for row in rows), room)
     names = list(shorten_labels(systems, 24).values())
@@ -90,7 +94,7 @@ def draw_intervals(
     ]
     text = {"type": "text", "align": "left", "color": SOFT, "fontSize": 11}
     if any("note" in one for one in values):
-        layers.append({"mark": text, "encoding": {"x": {"value": 205}, "text": {"field": "note"}}})
+        layers.append({"mark": text, "encoding": {"x": {"value": width + 10}, "text": {"field": "note"}}})
     x = {"type": "quantitative", "title": None, "scale": {"zero": True}, "axis": {"tickCount": 5}}
     y = {
         "field": "name",
@@ -108,7 +112,7 @@ def draw_intervals(
         ),
     ]
     step = {"step": 13 if colour else 24}
-    return draw_svg({"width": 195, "height": step, "encoding": {"x": x}, "layer": layers}, description)
+    return draw_svg({"width": width, "height": step, "encoding": {"x": x}, "layer": layers}, description)
 
 
 def make_rule(start: float, end: float, colour: str, width: float) -> VegaSpec:

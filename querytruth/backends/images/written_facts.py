@@ -82,9 +82,13 @@ def read_xmp(data: bytes, source: str, problems: list[str]) -> Iterator[Fact]:
     """Yield the facts of an XMP packet; a damaged one gives a line and what is before the damage is lost with it."""
     properties: Properties = {}
     try:
-        for node in [node for rdf in _parse_xml(data, problems).iter(f"{_RDF}RDF") for node in rdf]:
+        nodes = [node for rdf in _parse_xml(data, problems).iter(f"{_RDF}RDF") for node in rdf]
+        # F-Spot writes a list beside the description, which refers to it: <dc:subject rdf:nodeID="anon2"/>
+        lists = {node.get(f"{_RDF}nodeID"): [*map(_to_plain, node)] for node in nodes if node.tag in _LISTS}
+        for node in nodes:
             for name, value in _to_plain_structure(node).items():
                 properties.setdefault(name, value)
+            properties |= {_name(one.tag): lists[named] for one in node if (named := one.get(f"{_RDF}nodeID")) in lists}
     except (ElementTree.ParseError, ValueError) as error:
         problems.append(f"XMP: {error}")
         return

@@ -1,6 +1,7 @@
 """A folder of photos as tables: every document beside them, what is hostile, and what people corrected."""
 
 import csv
+import io
 import json
 import os
 import time
@@ -13,16 +14,18 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
+from starlette.testclient import TestClient
 
 from builders.album import steps
 from builders.album.fact_table import FactRow, make_reading
 from builders.album.fact_tags import derive_tags
-from builders.album.reading_page import write_reading_page
+from builders.album.reading_cards import build_reading_routes
 from builders.album.steps import add_pseudonyms, read_album, read_events, read_fact_table, refresh_tables
 from querytruth.backends.files.text_formats import write_csv
 from querytruth.backends.images import text_reading
 from querytruth.backends.images.rendering import PixelsJob
 from querytruth.errors import UserError
+from querytruth.review.server import build_site
 from querytruth.sets.set_files import read_set
 from tests.command_runner import invoke
 from tests.drawn_albums import PEOPLE, PLACES, DrawnPhoto, draw_album, write_album
@@ -134,8 +137,8 @@ def _used(rows: list[FactRow]) -> dict[str, str]:
     return {row.image: row.used_value for row in rows if row.kind == "text"}
 
 
-def test_a_text_below_the_threshold_waits_and_says_why(photos: Path) -> None:
-    found = read_album(photos, texts=True)
+def test_a_text_below_the_threshold_waits_and_says_why(photos: Path, tmp_path: Path) -> None:
+    found = read_album(photos, texts=tmp_path / "texts.jsonl")
     assert _used(found.rows) == {"a.jpg": "EXIT", "b.jpg": ""}
     row = next(one for one in found.rows if one.image == "b.jpg")
     assert (row.source, row.region, row.confidence) == ("ocr", UNSURE[1], "0.7")
@@ -158,6 +161,29 @@ def test_a_person_confirms_or_rejects_it_and_reading_again_keeps_that(
     assert ("1 readings to confirm" in str(found)) == (not corrected)
 
 
+def test_a_stopped_reading_goes_on_where_it_was(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def read_texts(locations: list[str], *_options: Any) -> Iterator[Any]:
+        for one in locations:
+            asked.append(Path(one).name)
+            if Path(one).name == "b.jpg" and asked.count("b.jpg") == 1:
+                raise KeyboardInterrupt
+            yield [SURE]
+
+    monkeypatch.setattr(steps, "read_texts", read_texts)
+    journal = tmp_path / "facts.texts.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        refresh_tables(photos, tmp_path / "facts.csv", texts=True)
+    with journal.open("a") as file:
+        file.write('{"damaged"\n["c.jpg", null, [["EXIT", 3]]]\n')
+    refresh_tables(photos, tmp_path / "facts.csv", texts=True)
+    assert asked == ["a.jpg", "b.jpg", "b.jpg", "c.jpg"]
+    (photos / "a.jpg").write_bytes(encode_image(draw_scene(9, (200, 160)), "JPEG"))  # another photo by this name
+    found, _ = refresh_tables(photos, tmp_path / "facts.csv", texts=True)
+    assert asked[4:] == ["a.jpg"] and _used(found.rows) == dict.fromkeys(("a.jpg", "b.jpg", "c.jpg"), "EXIT")
+
+
 def test_a_text_is_a_tag_of_its_own_and_never_certainly_absent() -> None:
     rows = [FactRow(*one) for one in (("a", "city", "Bath"), ("b", "text", "BATH"), ("c", "text", "bath"))]
     concepts, pairs, known = derive_tags([*rows, FactRow("d", "text", "x", detail="to confirm: x")])
@@ -172,16 +198,58 @@ def test_a_name_in_the_image_does_not_pass_by_its_pseudonym() -> None:
     assert {one.en for one in derive_tags(rows)[0]} == {"Gracie", "“GRACIE”"}
 
 
-@pytest.mark.parametrize(("language", "title"), [("en", "Texts to confirm"), ("zh", "待确认的文字")])
-def test_the_page_shows_each_doubtful_text_beside_its_place_in_the_photo(
-    photos: Path, tmp_path: Path, language: str, title: str
-) -> None:
+@pytest.fixture
+def page(photos: Path, tmp_path: Path) -> TestClient:
+    """The page of the readings of a table, with a second one that waits."""
     facts = tmp_path / "facts.csv"
     refresh_tables(photos, facts, texts=True)
-    row = next(number for number, one in enumerate(read_fact_table(facts), 2) if one.is_unconfirmed)
-    html = write_reading_page(tmp_path / "page.html", photos, facts, language).read_text("utf-8")
-    assert title in html and "Ex1t" in html and f'<td class="n">{row}</td>' in html and "EXIT" not in html
-    assert html.count("data:image/jpeg") == 1 and "<script" not in html
+    other = make_reading("a.jpg", "PARIS", "0 0 0.5 0.5", 0.4)
+    write_csv(facts, FactRow._fields, [*read_fact_table(facts), other])
+    routes, _ = build_reading_routes(facts, photos)
+    return TestClient(build_site(routes, "/readings"))
+
+
+def _judge(page: TestClient, key: str, text: str) -> Any:
+    return page.post("/api/readings/decide", json={"view": "readings", "key": key, "text": text})
+
+
+def _corrected(tmp_path: Path) -> dict[str, str]:
+    return {row.value: row.corrected for row in read_fact_table(tmp_path / "facts.csv") if row.kind == "text"}
+
+
+def test_a_person_judges_each_doubtful_text_beside_its_place_in_the_photo(page: TestClient, tmp_path: Path) -> None:
+    assert "readings.js" in page.get("/readings").text
+    first, second = page.get("/api/readings/queue").json()["keys"]  # EXIT was certain
+    (card,) = page.get("/api/readings/cards", params={"key": first}).json()["cards"]
+    assert (card["text"], card["name"], card["boxes"][0]["sides"], card["own"]) == (
+        "Ex1t", "b.jpg", pytest.approx([0.5, 0.5, 0.7, 0.6]), None,
+    )  # fmt: skip
+    sizes = [Image.open(io.BytesIO(page.get(f"/image/{side}/{first}").content)).size for side in (320, 1280)]
+    assert sizes == [(60, 36), (200, 160)]
+    assert _judge(page, first, " Exit ").json()["card"]["own"] == {"text": "Exit"}
+    assert _judge(page, second, "").json()["card"]["own"] == {"text": ""}
+    assert _corrected(tmp_path) == {"EXIT": "", "Ex1t": "Exit", "PARIS": "-"}
+    assert page.get("/api/readings/queue", params={"state": "open"}).json()["keys"] == []
+    assert page.post("/api/readings/undo").json()["card"]["own"] is None
+    assert _corrected(tmp_path) == {"EXIT": "", "Ex1t": "Exit", "PARIS": ""}
+
+
+def test_what_a_spreadsheet_wrote_meanwhile_stays(page: TestClient, tmp_path: Path) -> None:
+    first, second = page.get("/api/readings/queue").json()["keys"]
+    rows = read_fact_table(tmp_path / "facts.csv")
+    kept = [row._replace(corrected="Exit") if row.value == "Ex1t" else row for row in rows if row.value != "PARIS"]
+    write_csv(tmp_path / "facts.csv", FactRow._fields, kept)
+    assert (_judge(page, second, "Paris").status_code, _judge(page, "x", "Paris").status_code) == (409, 409)
+    assert _judge(page, first, "EXIT 1").json()["card"]["own"] == {"text": "EXIT 1"}
+    assert _corrected(tmp_path) == {"EXIT": "", "Ex1t": "EXIT 1"}
+
+
+def test_the_page_of_a_table_of_facts_needs_the_folder_of_its_photos(page: TestClient, tmp_path: Path) -> None:
+    done = invoke("review", str(tmp_path / "facts.csv"), "--no-open")
+    assert str(done.exception).endswith("needs the folder of its photos. Next: give it once: --images FOLDER")
+    (tmp_path / "other.csv").write_text("a,b\n")
+    done = invoke("review", str(tmp_path / "other.csv"), "--no-open")
+    assert "is not a table of topics, objects or facts" in str(done.exception)
 
 
 def test_a_reading_is_a_line_with_two_letters_or_digits_its_region_and_confidence(
@@ -223,7 +291,7 @@ def test_the_real_reader_reads_english_and_chinese_in_a_worker(tmp_path: Path, m
         image = Image.new("RGB", (640, 480), "white")
         ImageDraw.Draw(image).text((160, 120), text, "black", ImageFont.truetype(font, 48, index=2))
         image.save(tmp_path / f"photos/{name}.png")
-    rows = read_album(tmp_path / "photos", texts=True).rows
+    rows = read_album(tmp_path / "photos", texts=tmp_path / "texts.jsonl").rows
     assert _used(rows) == {"en.png": "No Parking", "zh.png": "禁止停车"}
     left, top, width, height = map(float, rows[0].region.split())
     assert left == pytest.approx(0.25, abs=0.03) and 0.2 < top < 0.3 and 0.3 < width < 0.6 and 0.05 < height < 0.2

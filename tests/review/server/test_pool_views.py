@@ -283,7 +283,7 @@ def test_a_table_that_cannot_be_taken_is_not_opened(tmp_path: Path) -> None:
         build_pool_routes(table)
     with pytest.raises(UserError, match="does not exist"):
         find_pool_table(str(table.with_name("objects.csv")))
-    with pytest.raises(UserError, match="is not a table of topics or objects"):
+    with pytest.raises(UserError, match="is not a table of topics, objects or facts"):
         find_pool_table(str(table.with_name("queries.csv")))
     elsewhere = tmp_path / "other" / "review" / "topics.csv"
     elsewhere.parent.mkdir(parents=True)

@@ -4,6 +4,7 @@ import hashlib
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -356,6 +357,11 @@ def from_arrow(table: pa.Table, *, consumed: bool = False) -> pd.DataFrame:
 
 def empty_frame(name: str) -> pd.DataFrame:
     """Return a frame of the schema without rows."""
+    return _make_empty_frame(name).copy(deep=False)
+
+
+@cache
+def _make_empty_frame(name: str) -> pd.DataFrame:
     return from_arrow(TABLE_SCHEMAS[name].empty_table())
 
 

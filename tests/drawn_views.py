@@ -1,11 +1,15 @@
 """Views and thumbnails as a scan stores them, of images that are only told by a number."""
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 from PIL import Image
 from simplejpeg import encode_jpeg
 
 from querytruth.backends.images.image_reading import ScannedImage
 from querytruth.backends.images.image_views import BOXES, SIDE, VIEWS, read_views
+from querytruth.records import image_id_of_bytes
 
 _MASK = 0x5555_3333_0F0F_00FF  # so that no small number has the hash of a missing view
 
@@ -28,3 +32,30 @@ def draw_views(code: int | None, picture: int = 0) -> dict[str, bytes | None]:
         "views": bytes(2) + boxes.tobytes() + hashes.tobytes(),
         "thumbnail": encode_jpeg(mosaic[..., None], 90, "GRAY", "Gray"),
     }
+
+
+def image_row(
+    item: str,
+    *,
+    bytes_: str = "",
+    pixels: str = "",
+    phash: int | None = None,
+    picture: int = 0,
+    size: tuple[int, int] = (40, 30),
+) -> dict[str, Any]:
+    sha256 = (bytes_ or item).encode().hex().ljust(64, "0")
+    told = {"sha256": sha256, "pixels": pixels or item, "code": phash, "picture": picture}
+    return {
+        "item": item,
+        "image_id": image_id_of_bytes(sha256),
+        "width": size[0],
+        "height": size[1],
+        **told,
+        **draw_views(phash, picture),
+    }
+
+
+def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows)
+    columns = [name for name in ("code", "views", "thumbnail") if name in frame]
+    return frame.assign(**{name: pd.array([row[name] for row in rows], dtype=object) for name in columns})

@@ -1,6 +1,7 @@
 """A real HTTP server on 127.0.0.1 that answers as it is told to, well or badly."""
 
 import json
+import random
 import socket
 import ssl
 import struct
@@ -197,3 +198,16 @@ def _server(loopback: Loopback) -> ThreadingHTTPServer:
             pass
 
     return Server(("127.0.0.1", 0), Handler)
+
+
+def answer_late(answer: Callable[[ReceivedRequest], LoopbackAnswer], seed: int = 0) -> Callable[..., LoopbackAnswer]:
+    """Answers in an order of their own every time."""
+    rng, lock = random.Random(seed), threading.Lock()
+
+    def late(asked: ReceivedRequest) -> LoopbackAnswer:
+        with lock:
+            pause = rng.choice([0, 0.001, 0.01, 0.03])
+        time.sleep(pause)
+        return answer(asked)
+
+    return late

@@ -284,3 +284,24 @@ PUBLISHER_FILES: dict[str, Callable[[FirstEntry], dict[str, Any]]] = {
     },
     "zero": _zero,
 }
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    return folder
+
+
+def write_muge(folder: Path, images: dict[int, bytes]) -> Path:
+    folder.mkdir()
+    queries = [
+        {"query_id": 1, "query_text": "红色连衣裙", "item_ids": [10, 11]},
+        {"query_id": 2, "query_text": "蓝色的鞋", "item_ids": [12]},
+        {"query_id": 3, "query_text": "无", "item_ids": [99]},
+    ]
+    lines = "".join(json.dumps(query, ensure_ascii=False) + "\n" for query in queries)
+    (folder / "MR_valid_queries.jsonl").write_text(lines, "utf-8")
+    rows = [f"{number}\t{base64.b64encode(data).decode()}\n" for number, data in images.items()]
+    (folder / "MR_valid_imgs.tsv").write_text("".join(rows))
+    return folder

@@ -317,26 +317,17 @@ def _die_at_file_event(count: int, folder: Path) -> None:
     sys.addaudithook(watch)
 
 
-def live(examples: int, steps: int) -> None:
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("examples", "steps"),
+    [
+        pytest.param(4, 25, id="a hundred steps"),
+        pytest.param(6, 50, id="three hundred steps", marks=pytest.mark.thorough),
+        # In parts, for several processes; what is drawn differs.
+        *(pytest.param(31, 81, id=f"2,500 steps, part {n}", marks=pytest.mark.slow) for n in range(4)),
+    ],
+)
+def test_a_life_of_so_many_steps(examples: int, steps: int) -> None:
     quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     told = settings(derandomize=False, max_examples=examples, stateful_step_count=steps, suppress_health_check=quiet)
     run_state_machine_as_test(LifeOfASet, settings=told)  # type: ignore[no-untyped-call]
-
-
-@pytest.mark.timeout(600)
-def test_a_hundred_steps_of_a_life() -> None:
-    live(4, 25)
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(1200)
-def test_three_hundred_steps_of_a_life() -> None:
-    live(6, 50)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("part", range(4))
-def test_ten_thousand_steps_of_a_life(part: int) -> None:
-    """In parts, for several processes; what is drawn differs."""
-    live(31, 81)

@@ -37,8 +37,8 @@ ALLOWED = {
     ): "saves the parsing of EXIF; else Pillow parses it",
     ("querytruth/backends/web/timed_http.py", "_new_conn"): "the place between the connection and the handshake of TLS",
     ("flows/prefect_runs/one_off_run.py", "prefect.events.worker.EventsWorker"): "ends Prefect's client of events",
-    ("flows/prefect_runs/plugin.py", "prefect.cli._app._app"): "adds `prefect run`; test_prefect_plugin.py",
-    ("tests/flows/test_prefect_plugin.py", "prefect.cli._app._app"): "takes that name away",
+    ("flows/prefect_runs/plugin.py", "prefect.cli._app._app"): "adds `prefect run`; test_plugin.py",
+    ("tests/flows/prefect_runs/test_plugin.py", "prefect.cli._app._app"): "takes that name away",
     ("tests/backends/images/test_image_decoding.py", "PIL._webp.WebPAnimDecoder"): "patched only where it is there",
     **{
         ("tests/evaluation/other_evaluators.py", f"mteb._evaluators.retrieval_metrics{name}"): "run beside ours"

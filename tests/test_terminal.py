@@ -29,3 +29,24 @@ def test_every_line_of_the_commands_goes_that_way() -> None:
     for path in Path(terminal.__file__).parent.joinpath("cli").glob("*.py"):
         text = path.read_text("utf-8")
         assert "out.print(" not in text and "err.print(" not in text, path
+
+
+def test_a_log_gets_a_line_every_half_minute(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: clock[0])
+    with terminal.TerminalReporter().bar("scan", 600, "images") as advance:
+        for _ in range(6):
+            clock[0] += 11
+            advance(100)
+    assert capsys.readouterr().err.splitlines() == [
+        "scan: 300/600 images in 33 s, about 33 s left",
+        "scan: 600/600 images in 66 s, about 0 s left",
+    ]
+
+
+def test_a_quick_step_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with terminal.TerminalReporter().bar("scan", 600, "images") as advance:
+        advance(600)
+    assert capsys.readouterr().err == ""

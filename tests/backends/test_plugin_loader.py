@@ -20,8 +20,9 @@ from querytruth.backends.web.image_search import IMAGE_SEARCHES, load_image_sear
 from querytruth.errors import UserError
 from querytruth.sets import set_files
 from tests.command_runner import invoke
-from tests.flows.test_recall_set import CAPTIONS, draw
 from tests.small_sets import publish_small_set, small_tables
+from tests.worlds import CAPTIONS
+from tests.worlds import draw_album as draw
 
 CHAT_MODEL = """
 from pathlib import Path

@@ -23,8 +23,8 @@ from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import read_set
+from tests.audited_set import TRUTH, make_audited_set
 from tests.cli.conftest import Run
-from tests.flows.audited_set import TRUTH, make_audited_set
 from tests.review.server.pages import ReviewClient, open_client
 from tests.small_sets import publish_small_set
 from tests.tiny_dual_encoders import save_dual_encoder
@@ -106,25 +106,25 @@ def test_a_truth_begins_with_the_certificate(run: Run, tmp_path: Path) -> None:
     world = make_world(tmp_path, is_judged=False)
     out = ["--out", world / "sets"]
     given = ["small", "--run", world / "one.trec", "--depth", 30, "--until", "recall=0.9", *out]
-    assert json.loads(run("audit", "plan", *given, "--json")[0])["judgments"] > 0
+    assert run.json("audit", "plan", *given)["judgments"] > 0
     start(run, world)
-    message = run("review", "export-csv", "small", "--audit", "audit", *out, code=1)[1]
+    message = run.error("review", "export-csv", "small", "--audit", "audit", *out)
     assert "hands out its cards one by one" in message and "querytruth review small" in message
     answer_all(page(world, "lin"))
-    stated = json.loads(run("audit", "report", "small", "--json", *out)[0])["certificate"]
+    stated = run.json("audit", "report", "small", *out)["certificate"]
     assert stated["is_reached"] and 0 < stated["wrong_at_most"] < 0.03
     run("apply", "small", *out)
     newest = qt.load("small", out=world / "sets")
     held = set(newest.qrels[newest.qrels["relevance"] > 0][["query_id", "image_id"]].itertuples(index=False, name=None))
     assert held and all(relevant(*pair) for pair in held)
-    assert json.loads(run("evaluate", "small", "--run", world / "one.trec", "--json", *out)[0])
+    assert run.json("evaluate", "small", "--run", world / "one.trec", *out)
 
 
 def test_one_person_certifies_the_set_and_everything_shows_it(run: Run, world: Path) -> None:
     out = start(run, world)
     client = page(world, "lin")
     answer_all(client)
-    report = json.loads(run("audit", "report", "small", "--json", *out)[0])
+    report = run.json("audit", "report", "small", *out)
     stated = report["certificate"]
     assert stated["is_reached"] and stated["judged_again"] > 100 and stated["to_judge_again"] == 0
     assert 0.85 < stated["recall_at_least"] < 0.95, "the goal is of what was found: what people may miss is carried"
@@ -156,8 +156,8 @@ def test_one_person_certifies_the_set_and_everything_shows_it(run: Run, world: P
         run("show", "small", "--page", world / language / "set.html", "--page-language", language, *out)
         pages = list((world / language).rglob("*.html"))
         assert len(pages) == 2 and all(sentence in page.read_text("utf-8") for page in pages), language
-    message = run("gate", "small/v1", "--candidate", world / "one.trec", "--baseline", world / "one.trec",
-                  "--require-certificate", *out, code=1)[1]  # fmt: skip
+    same = ["--candidate", world / "one.trec", "--baseline", world / "one.trec"]
+    message = run.error("gate", "small/v1", *same, "--require-certificate", *out)
     assert "has no certificate" in message and "--until" in message
 
 
@@ -265,7 +265,7 @@ def test_a_later_version_inherits_the_certificate_only_while_it_holds_the_same(r
 @pytest.mark.parametrize("until", ["recall=2", "precision=0.9", "0.9"])
 def test_a_wrong_goal_is_one_line(run: Run, world: Path, until: str) -> None:
     words = ["audit", "start", "small", "--run", world / "one.trec", "--until", until, "--out", world / "sets"]
-    assert "until" in run(*words, code=2)[1]
+    assert "until" in run.error(*words, code=2)
 
 
 def test_the_plan_says_what_it_will_take(run: Run, world: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_judges_scores_save_judgments_and_are_calibrated_on_the_answers(run: R
     out = start(run, world, *judge)
     client = page(world, "lin")
     answer_all(client)
-    scored = json.loads(run("audit", "report", "small", "--json", *out)[0])
+    scored = run.json("audit", "report", "small", *out)
     assert scored["certificate"]["is_reached"] and scored["judge"]["form"] == "pair"
     assert scored["judge"]["reliability"]["area"] > 0.9 and scored["judge"]["agreement"] is None
     assert all(isinstance(pair["grade_of_judge"], float) for pair in scored["found"]["missing"]["pairs"])
@@ -300,7 +300,7 @@ def test_a_judges_scores_save_judgments_and_are_calibrated_on_the_answers(run: R
     planned = [run("audit", "plan", "small", "--run", world / "one.trec", "--until", "recall=0.9", *extra, "--json",
                    "--depth", 30, *out)[0] for extra in ([], judge)]  # fmt: skip
     assert all(json.loads(one)["judgments"] > 50 for one in planned)
-    card = json.loads(run("judge", "check", "small", *judge, "--json", *out)[0])
+    card = run.json("judge", "check", "small", *judge, *out)
     found = card["reliability"]
     assert found["area"] > 0.9 and found["answers"] <= scored["certificate"]["asked"]
     assert sum(one["pairs"] for one in found["curve"]) == found["answers"]
@@ -365,7 +365,7 @@ def test_a_page_that_is_killed_at_any_moment_goes_on_to_the_certificate(run: Run
     while keys := next_cards(client)["keys"]:
         assert keys[0] not in saved
         answer(client, keys[0])
-    stated = json.loads(run("audit", "report", "small", "--json", *out)[0])["certificate"]
+    stated = run.json("audit", "report", "small", *out)["certificate"]
     assert stated["is_reached"] and stated["asked"] == len(client.log)
     pooled = {tuple(line.split()[::2][:2]) for line in (world / "one.trec").read_text().splitlines()}
     known = {(one.query_id, str(one.image_id)) for one in client.log if one.relevance}
@@ -388,6 +388,6 @@ def test_a_judge_in_process_sees_the_images_of_an_audit(run: Run, tmp_path: Path
         _, query, image = keys[0].split("/")
         sent = {"view": "audit", "key": keys[0], "grade": int(image in TRUTH[query])}
         assert client.post("/api/audit/decide", sent).status_code == 200
-    card = json.loads(run("judge", "check", "small", *judge, "--json", *out)[0])
+    card = run.json("judge", "check", "small", *judge, *out)
     assert card["form"] == "pair" and card["reliability"] is None
     assert "too few or identical answers" in run("judge", "check", "small", *judge, *out)[0]

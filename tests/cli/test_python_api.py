@@ -1,5 +1,6 @@
 """The Python API: what `import querytruth as qt` gives."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,10 @@ import querytruth as qt
 from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import StoredSet
+from tests.cli.conftest import Run
+from tests.flows.stub_generator import StubGenerator, answering, define_stages
 from tests.images import make_jpeg
+from tests.loopback import loopback
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 
@@ -230,3 +234,85 @@ def test_a_set_goes_out_in_a_format_and_comes_back(small: StoredSet) -> None:
     assert back.is_new and back.set.manifest["kind"] == "imported" and len(back.set.queries) == 4
     with pytest.raises(qt.UserError, match="unknown format"):
         qt.load(small).export("beri", "out/other")
+
+
+@pytest.mark.thorough
+def test_a_stage_is_the_command_of_its_name(tmp_path: Path) -> None:
+    with loopback(answering(StubGenerator())) as server:
+        topics = qt.generate(define_stages(tmp_path, server.url), "topics")
+        assert topics.calls == len(server.asked) > 0 and topics.file.name == "topics.csv"
+        assert qt.generate(define_stages(tmp_path, server.url), "topics", offline=True).calls == 0, "replies are stored"
+    with pytest.raises(qt.UserError, match=r"has kind 'gallery'\. Next: run querytruth build"):
+        qt.generate({"kind": "gallery", "name": "album", "images": str(tmp_path)}, "objects")
+
+
+def test_one_query_on_a_run(tmp_path: Path) -> None:
+    small = publish_small_set(tmp_path, small_tables())
+    right = small.tables.qrels.query("relevance == 2").iloc[0]
+    text = small.tables.queries.set_index("query_id")["text"].loc[right["query_id"]]
+    (tmp_path / "run.trec").write_text(f"{right['query_id']} Q0 {right['image_id']} 1 1.0 x\n")
+    found = qt.load(small.path).search(text, run=tmp_path / "run.trec", page=tmp_path / "search.html")
+    assert [hit["grade"] for hit in found.hits] == [2] and (tmp_path / "search.html").is_file()
+    with pytest.raises(qt.UserError, match=r"must be exactly one\. Next: give one of model, system, run"):
+        qt.load(small.path).search(text)
+
+
+def test_a_table_names_images_as_it_is_told_and_a_folder_of_runs_is_not_one_system(tmp_path: Path) -> None:
+    small = publish_small_set(tmp_path, small_tables())
+    right = small.tables.qrels.query("relevance == 2").iloc[0]
+    names = small.tables.images.set_index("image_id")["file_name"]
+    table = pd.DataFrame({"query_id": [right["query_id"]], "image_id": [names[right["image_id"]]], "score": [1.0]})
+    assert qt.evaluate(small.path, run=table, ids="file_name", metrics="hit@1", max_unknown=1)["hit@1"] > 0
+    with pytest.raises(qt.UserError, match=r"scores .evaluate.: applies to run files only"):
+        qt.evaluate(small.path, run=table, ids="file_name", scores="distance")
+    (tmp_path / "runs").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "runs" / f"{name}.trec").write_text(f"{right['query_id']} Q0 {right['image_id']} 1 1.0 x\n")
+    with pytest.raises(qt.UserError, match="is a folder of 2 runs"):
+        qt.evaluate(small.path, run=tmp_path / "runs")
+    with pytest.raises(qt.UserError, match=r"1 runs .compare.: are not two or more"):
+        qt.compare(small.path, tmp_path / "runs" / "a.trec")
+
+
+@pytest.mark.parametrize(
+    ("ask", "reason"),
+    [
+        (lambda path: qt.load(path).rebuild(), "definition"),
+        (lambda path: qt.open_audit(path / "audit.yaml"), "audit.yaml"),
+    ],
+)
+def test_what_cannot_be_is_one_line(tmp_path: Path, ask: object, reason: str) -> None:
+    small = publish_small_set(tmp_path, small_tables())
+    with pytest.raises(qt.UserError, match=reason) as refused:
+        ask(small.path)  # type: ignore[operator]
+    assert "\n" not in str(refused.value)
+
+
+def test_a_plan_from_python_is_that_of_the_command(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "truth.qrels").write_text("q1 0 i1 1\nq2 0 i2 1\n")
+    line = ("plan-size", "--qrels", "truth.qrels", "--difference", "0.02", "--discordance", "0.2", "--json")
+    plan = qt.plan_size(None, qrels=tmp_path / "truth.qrels", difference=0.02, discordance=0.2)
+    assert plan == json.loads(run(*line)[0]) and plan["queries"] == 3924
+    with pytest.raises(qt.UserError, match="pilot"):
+        qt.plan_size(None, qrels=tmp_path / "truth.qrels", difference=0.02)
+
+
+@pytest.mark.thorough
+def test_a_board_is_data_frames_and_a_page(tmp_path: Path) -> None:
+    stored = publish_small_set(tmp_path, small_tables(graded=False))
+    with pytest.raises(qt.UserError, match="has no evaluation results"):
+        qt.load(stored.path).leaderboard()
+    found = {query_id_of("dog"): {image_id_of("dog"): 1.0}, query_id_of("none"): {image_id_of("cat"): 1.0}}
+    for name, given in (("half", {"run": found}), ("all", {"baseline": "oracle"})):
+        qt.evaluate(stored.path, name=name, metrics=["hit@1"], store=True, **given)
+    board = qt.load(stored.path).leaderboard()
+    assert board.metric == "hit@1" and board.groups == [["all", "half"]]
+    assert board.systems["name"].tolist() == ["all", "half"] and board.systems["mean"].tolist() == [1.0, 0.25]
+    assert board.systems[["best_rank", "worst_rank"]].to_numpy().tolist() == [[1, 2], [1, 2]]
+    assert board.systems[["p50", "p95", "p99"]].isna().all(axis=None)
+    chinese = board.slices.query("slice == 'language' and value == 'zh'").set_index("name")["mean"]
+    assert chinese.to_dict() == {"all": 1.0, "half": 0.0}
+    assert repr(board).startswith("2 systems on small/v1 by hit@1\n") and "half" in board._repr_html_()
+    written = board.save(tmp_path / "pages/board.html", "zh")
+    assert sorted(path.suffix for path in written) == [".csv", ".html", ".json"]
+    assert '<html lang="zh">' in (tmp_path / "pages/board.html").read_text("utf-8")

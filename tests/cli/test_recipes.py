@@ -172,7 +172,7 @@ def test_the_walk_of_the_page_ends_in_a_table(run: Run, album: Path, recipe: tup
     assert time.perf_counter() - begin < 120
     for word in (name[:8], "clip", "chinese", "figure", "95%", "en", "zh", "p95 ms", "ms per", "MB per"):
         assert word in table, table
-    systems = json.loads(run("leaderboard", "album", "--json")[0])["systems"]
+    systems = run.json("leaderboard", "album")["systems"]
     model = next(one for one in systems if one["name"].startswith("clip"))
     assert model["encoding"]["mb_per_100000_images"] == pytest.approx(24 * 4 * 100_000 / 1e6)
     assert model["encoding"]["ms_per_image"] > 0

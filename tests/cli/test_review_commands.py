@@ -1,66 +1,49 @@
 """`review export-csv`, `review import-csv` and `apply` as they are typed: exit codes, one-line errors, and a log
 that only a whole import touches."""
 
+import asyncio
 import csv
 import io
 import json
 import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import openpyxl
 import pytest
 
-from querytruth.cli.app import main
+from flows.review_targets import suggest_next_command
+from querytruth.cli.review_commands import make_page_server, open_page_socket
+from querytruth.errors import UserError
 from querytruth.sets import manifest as manifest_reading
 from querytruth.sets import set_files
 from querytruth.sets.decision_log import append_decisions, read_decisions
 from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.set_files import read_set
+from tests.cli.conftest import Run
+from tests.review.pool_tables import object_table, topic_table, write_export
 from tests.review.server.pages import open_client
-from tests.small_sets import publish_small_set, small_tables
+from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 Make = Callable[..., Path]
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Ended]
-
-
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    def call(*words: object) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["querytruth", *map(str, words)])
-        monkeypatch.setenv("COLUMNS", "200")
-        monkeypatch.delenv("PREFECT_API_URL", raising=False)
-        code: object = 0
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err + printed.out
-        assert isinstance(code, int)
-        return Ended(code, printed.out, printed.err)
-
-    return call
-
-
-@pytest.fixture
-def pets(make_world: Make, command: Command, tmp_path: Path) -> Path:
+def pets(make_world: Make, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A published set, handed out for review; the folder of sets."""
-    assert command("build", "precision", make_world("pets"), "--in-process").code == 0
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    run("build", "precision", make_world("pets"), "--in-process")
     out = tmp_path / "sets"
-    ended = command("review", "export-csv", "pets", "--out", out, "--to", tmp_path / "review", "--judgments", 12)
-    assert ended.code == 0 and "review import-csv pets FILE --dry-run" in ended.out
+    told, _ = run("review", "export-csv", "pets", "--out", out, "--to", tmp_path / "review", "--judgments", 12)
+    assert "review import-csv pets FILE --dry-run" in told
     return out
 
 
@@ -78,31 +61,30 @@ def change(path: Path, answers: dict[int, dict[str, str]]) -> list[str]:
 
 
 @pytest.mark.thorough
-def test_a_dry_run_shows_what_would_be_taken_and_takes_none(pets: Path, tmp_path: Path, command: Command) -> None:
+def test_a_dry_run_shows_what_would_be_taken_and_takes_none(pets: Path, tmp_path: Path, run: Run) -> None:
     file = tmp_path / "review" / "queries.csv"
     dropped, edited = change(file, {3: {"decision": "drop"}, 5: {"new_text": "[red]new[/red]", "note": "=1+1"}})
-    ended = command("review", "import-csv", "pets", file, "--out", pets, "--dry-run")
-    assert ended.code == 0 and "1 query drop, 1 query edit" in ended.out.replace(
-        "query edit, 1 query drop", "query drop, 1 query edit"
-    )
-    assert "[red]new[/red]" in ended.out and "=1+1" in ended.out
+    take = ("review", "import-csv", "pets", file, "--out", pets)
+    told, _ = run(*take, "--dry-run")
+    assert "1 query drop, 1 query edit" in told or "1 query edit, 1 query drop" in told
+    assert "[red]new[/red]" in told and "=1+1" in told
     assert not (pets / "pets" / "decisions.jsonl").exists()
-    shown = json.loads(command("review", "import-csv", "pets", file, "--out", pets, "--dry-run", "--json").out)
+    shown = run.json(*take, "--dry-run")
     assert shown["taken"] is False and [d["query_id"] for d in shown["decisions"]] == [dropped, edited]
     assert not (pets / "pets" / "decisions.jsonl").exists()
-    ended = command("review", "import-csv", "pets", file, "--out", pets, "--reviewer", "lin")
-    assert ended.code == 0 and "querytruth apply pets" in ended.out
+    assert "querytruth apply pets" in run(*take, "--reviewer", "lin")[0]
     assert [(d.query_id, d.decision, d.reviewer) for d in read_decisions(pets / "pets", QueryDecision)] == [
         (dropped, "drop", "lin"),
         (edited, "edit", "lin"),
     ]
 
 
-def test_an_xlsx_with_thumbnails_is_read_as_the_csv_beside_it(tmp_path: Path, command: Command) -> None:
+def test_an_xlsx_with_thumbnails_is_read_as_the_csv_beside_it(tmp_path: Path, run: Run) -> None:
     publish_small_set(tmp_path, small_tables())
     sets = tmp_path / "sets"
     words = ("review", "export-csv", "small", "--out", sets, "--to", tmp_path / "review", "--xlsx")
-    assert "queries.xlsx" in command(*words).out
+    run.patch.setenv("COLUMNS", "200")
+    assert "queries.xlsx" in run(*words)[0]
     for view, column, shown in (("queries", "text", 3), ("judgments", "image_id", 5)):  # nothing fits the query -1
         file = tmp_path / "review" / f"{view}.xlsx"
         sheet = (book := openpyxl.load_workbook(file)).active
@@ -112,106 +94,96 @@ def test_an_xlsx_with_thumbnails_is_read_as_the_csv_beside_it(tmp_path: Path, co
         )
         sheet.cell(2, decision).value = "drop"
         book.save(file)
-        ended = command("review", "import-csv", "small", file, "--out", sets, "--dry-run", "--json")
-        ((kind, value),) = [(one["decision"], one[column]) for one in json.loads(ended.out)["decisions"]]
+        taken = run.json("review", "import-csv", "small", file, "--out", sets, "--dry-run")
+        ((kind, value),) = [(one["decision"], one[column]) for one in taken["decisions"]]
         assert kind == "drop" and sheet.cell(2, name).value.lstrip("'") == value
 
 
 def test_a_file_that_is_imported_twice_supersedes_nothing_that_was_decided_since(
-    pets: Path, tmp_path: Path, command: Command
+    pets: Path, tmp_path: Path, run: Run
 ) -> None:
     file = tmp_path / "review" / "queries.csv"
     [dropped] = change(file, {3: {"decision": "drop"}})
     take = ("review", "import-csv", "pets", file, "--out", pets, "--reviewer", "lin")
-    assert command(*take).code == 0
+    run(*take)
     [drop] = read_decisions(pets / "pets", QueryDecision)
     kept = replace(drop, decision="keep", view="queries", source="page", at="2999-01-01T00:00:00+00:00")
     append_decisions(pets / "pets", [kept])
-    again = command(*take)
-    assert again.code == 0 and "1 of the decisions were already imported from this export" in again.err
+    assert "1 of the decisions were already imported from this export" in run(*take)[1]
     assert read_decisions(pets / "pets", QueryDecision) == [drop, kept] and drop.query_id == dropped
 
 
-def test_a_file_with_one_bad_cell_is_refused_whole(pets: Path, tmp_path: Path, command: Command) -> None:
+def test_a_file_with_one_bad_cell_is_refused_whole(pets: Path, tmp_path: Path, run: Run) -> None:
     file = tmp_path / "review" / "judgments.csv"
     change(file, {3: {"decision": "0"}, 4: {"decision": "9"}, 5: {"text": "other"}})
-    ended = command("review", "import-csv", "pets", file, "--out", pets)
-    first, second, last = ended.err.splitlines()
-    assert ended.code == 1 and not ended.out
-    assert f"{file} row 4, decision: '9' is not one of keep, drop, 0, 1, 2" in first
-    assert "row 5, text: 'other' was exported as " in second
-    assert (
-        "2 problems, listed above; no decision was imported. Next: fix those cells, or accept them with --allow-changed"
-        in last
-    )
+    printed, told = run("review", "import-csv", "pets", file, "--out", pets, code=1)
+    assert not printed and f"{file} row 4, decision: '9' is not one of keep, drop, 0, 1, 2" in told
+    assert "row 5, text: 'other' was exported as " in told
+    next_step = "Next: fix those cells, or accept them with --allow-changed"
+    assert f"2 problems, listed above; no decision was imported. {next_step}" in told
     assert read_decisions(pets / "pets", QueryDecision) == []
 
 
-def test_many_problems_are_counted_and_the_first_shown(pets: Path, tmp_path: Path, command: Command) -> None:
+def test_many_problems_are_counted_and_the_first_shown(pets: Path, tmp_path: Path, run: Run) -> None:
     file = tmp_path / "review" / "queries.csv"
     text = file.read_text("utf-8-sig").splitlines()
     for row in range(40):
         text.append(f"q_new{row}" + "," * 12)
     file.write_text("\r\n".join(text), "utf-8-sig")
-    ended = command("review", "import-csv", "pets", file, "--out", pets)
-    assert ended.code == 1 and len(ended.err.splitlines()) == 21 and "40 problems, listed above (20 more)" in ended.err
-    assert command("review", "import-csv", "pets", file, "--out", pets, "--allow-unknown").code == 0
+    told = run.error("review", "import-csv", "pets", file, "--out", pets)
+    assert told.count(f"{file} row ") == 20 and "40 problems, listed above (20 more)" in told
+    run("review", "import-csv", "pets", file, "--out", pets, "--allow-unknown")
 
 
 def test_decisions_become_the_next_version_and_their_second_application_nothing(
-    pets: Path, tmp_path: Path, command: Command
+    pets: Path, tmp_path: Path, run: Run
 ) -> None:
     queries, judgments = tmp_path / "review" / "queries.csv", tmp_path / "review" / "judgments.csv"
     (edited,) = change(queries, {3: {"new_text": "新的词"}})
     change(judgments, {4: {"decision": "keep"}})
     for file in (queries, judgments):
-        assert command("review", "import-csv", "pets", file, "--out", pets).code == 0
-    ended = command("apply", "pets", "--out", pets, "--json")
-    applied = json.loads(ended.out)
-    assert ended.code == 0 and applied["published"]
-    assert applied["counts"]["by_judge"]["human"] == 2 and applied["shared"] == 1, "in Chinese and in English"
-    assert not json.loads(command("apply", "pets", "--out", pets, "--json").out)["published"]
-    ended = command("review", "import-csv", "pets", queries, "--out", pets)
-    assert ended.code == 1 and "is an export of pets/v1, but the set is at pets/v2" in ended.err
-    assert len(read_decisions(pets / "pets", QueryDecision)) == 2
-    ended = command("review", "import-csv", "pets", queries, "--out", pets, "--allow-other-export")
-    assert ended.code == 0 and len(read_decisions(pets / "pets", QueryDecision)) == 2, "taken once, however often given"
-    assert command("review", "import-csv", "pets/v1", judgments, "--out", pets, "--dry-run").code == 0, (
-        "v1 is asked for"
+        run("review", "import-csv", "pets", file, "--out", pets)
+    applied = run.json("apply", "pets", "--out", pets)
+    assert applied["published"] and applied["counts"]["by_judge"]["human"] == 2 and applied["shared"] == 1, (
+        "in Chinese and in English"
     )
-    ended = command("apply", "pets/v1", "--out", pets)
-    assert ended.code == 1 and "is not the newest version" in ended.err
+    assert not run.json("apply", "pets", "--out", pets)["published"]
+    take = ("review", "import-csv", "pets", queries, "--out", pets)
+    assert "is an export of pets/v1, but the set is at pets/v2" in run.error(*take)
+    assert len(read_decisions(pets / "pets", QueryDecision)) == 2
+    run(*take, "--allow-other-export")
+    assert len(read_decisions(pets / "pets", QueryDecision)) == 2, "taken once, however often given"
+    run("review", "import-csv", "pets/v1", judgments, "--out", pets, "--dry-run")  # v1 is asked for
+    assert "is not the newest version" in run.error("apply", "pets/v1", "--out", pets)
     assert edited
 
 
 @pytest.mark.thorough
 def test_another_set_s_export_is_refused_whatever_is_allowed(
-    pets: Path, make_world: Make, tmp_path: Path, command: Command
+    pets: Path, make_world: Make, tmp_path: Path, run: Run
 ) -> None:
-    command("build", "precision", make_world("other"), "--in-process")
+    run("build", "precision", make_world("other"), "--in-process")
     allowed = [f"--allow-{case}" for case in ("missing", "doubled", "unknown", "changed", "other-export")]
     for name in ("queries", "judgments"):
-        ended = command("review", "import-csv", "other", tmp_path / "review" / f"{name}.csv", "--out", pets, *allowed)
-        assert ended.code == 1 and "is an export of pets/v1, not of other/v1" in ended.err
+        words = ("review", "import-csv", "other", tmp_path / "review" / f"{name}.csv", "--out", pets)
+        assert "is an export of pets/v1, not of other/v1" in run.error(*words, *allowed)
     assert read_decisions(pets / "other", QueryDecision) == []
 
 
 @pytest.mark.thorough
-def test_an_older_version_s_export_is_not_let_in_by_any_other_flag(
-    pets: Path, tmp_path: Path, command: Command
-) -> None:
+def test_an_older_version_s_export_is_not_let_in_by_any_other_flag(pets: Path, tmp_path: Path, run: Run) -> None:
     file = tmp_path / "review" / "queries.csv"
     change(file, {3: {"decision": "drop"}})
-    command("review", "import-csv", "pets", file, "--out", pets)
-    command("apply", "pets", "--out", pets)
+    take = ("review", "import-csv", "pets", file, "--out", pets)
+    run(*take)
+    run("apply", "pets", "--out", pets)
     for case in ("missing", "doubled", "unknown", "changed"):
-        assert command("review", "import-csv", "pets", file, "--out", pets, f"--allow-{case}").code == 1
+        run.error(*take, f"--allow-{case}")
     change(file, {5: {"text": "other"}})
-    ended = command("review", "import-csv", "pets", file, "--out", pets, "--allow-other-export")
-    assert ended.code == 1 and "row 5, text" in ended.err
+    assert "row 5, text" in run.error(*take, "--allow-other-export")
     shutil.rmtree(pets / "pets" / "v1")
-    ended = command("review", "import-csv", "pets", file, "--out", pets, "--allow-other-export")
-    assert ended.code == 1 and len(ended.err.splitlines()) == 1 and "v1" in ended.err
+    told = run.error(*take, "--allow-other-export")
+    assert told.startswith("error ") and "v1" in told
 
 
 @pytest.mark.parametrize(
@@ -228,24 +200,25 @@ def test_an_older_version_s_export_is_not_let_in_by_any_other_flag(
 @pytest.mark.parametrize("flags", [[], ["--allow-other-export"]])
 @pytest.mark.thorough
 def test_a_file_that_cannot_be_trusted_is_one_line(
-    damage: Callable[[bytes], bytes], says: str, flags: list[str], pets: Path, tmp_path: Path, command: Command
+    damage: Callable[[bytes], bytes], says: str, flags: list[str], pets: Path, tmp_path: Path, run: Run
 ) -> None:
     file = tmp_path / "review" / "queries.csv"
     change(file, {3: {"decision": "drop"}})
     file.write_bytes(damage(file.read_bytes()))
-    ended = command("review", "import-csv", "pets", file, "--out", pets, *flags)
-    assert ended.code == 1 and len(ended.err.splitlines()) == 1 and says in ended.err
+    told = run.error("review", "import-csv", "pets", file, "--out", pets, *flags)
+    assert told.startswith("error ") and says in told
     assert read_decisions(pets / "pets", QueryDecision) == []
 
 
-def test_a_wrong_call_ends_with_two(pets: Path, tmp_path: Path, command: Command) -> None:
-    assert command("review", "import-csv", "pets").code == 2
-    assert command("review", "import-csv", "pets", "a.csv", "--allow-everything").code == 2
-    assert command("review", "export-csv", "pets", "--out", pets, "--judgments", -1).code == 2
+def test_a_wrong_call_ends_with_two(pets: Path, tmp_path: Path, run: Run) -> None:
+    run.error("review", "import-csv", "pets", code=2)
+    run.error("review", "import-csv", "pets", "a.csv", "--allow-everything", code=2)
+    run.error("review", "export-csv", "pets", "--out", pets, "--judgments", -1, code=2)
     (tmp_path / "file").write_text("")
-    ended = command("review", "export-csv", "pets", "--out", pets, "--to", tmp_path / "file" / "x")
-    assert ended.code == 1 and len(ended.err.splitlines()) == 1
-    assert command("review", "import-csv", "none", tmp_path / "review" / "queries.csv", "--out", pets).code == 1
+    assert (
+        run.error("review", "export-csv", "pets", "--out", pets, "--to", tmp_path / "file" / "x").count("error ") == 1
+    )
+    run.error("review", "import-csv", "none", tmp_path / "review" / "queries.csv", "--out", pets)
 
 
 @pytest.mark.thorough
@@ -256,62 +229,232 @@ def test_in_a_shell_an_error_is_one_line_too(pets: Path, tmp_path: Path) -> None
     assert done.stderr.count("\n") == 1 and "No such file" in done.stderr
 
 
-def test_what_is_no_other_command_is_the_name_of_a_set(pets: Path, command: Command) -> None:
-    ended = command("review", "nothing-here", "--out", pets)
-    assert ended.code == 1 and "choose from pets" in ended.err
-    assert command("review", "--no-open", "nothing-here", "--out", pets).err == ended.err
-    assert "import-csv" in command("review", "--help").out
-    assert command("review", "pets", "--out", pets, "--port", "70000").code == 2
-    assert command("review", "pets", "--out", pets, "--colour", "red").code == 2
+def test_what_is_no_other_command_is_the_name_of_a_set(pets: Path, run: Run) -> None:
+    told = run.error("review", "nothing-here", "--out", pets)
+    assert "choose from pets" in told and run.error("review", "--no-open", "nothing-here", "--out", pets) == told
+    assert "import-csv" in run("review", "--help")[0]
+    run.error("review", "pets", "--out", pets, "--port", "70000", code=2)
+    run.error("review", "pets", "--out", pets, "--colour", "red", code=2)
 
 
-def test_a_port_that_is_taken_is_one_line(pets: Path, command: Command) -> None:
-    import socket
-
+def test_a_port_that_is_taken_is_one_line(pets: Path, run: Run) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        ended = command("review", "pets", "--out", pets, "--port", taken.getsockname()[1], "--no-open")
-    assert ended.code == 1 and "give another --port" in ended.err and len(ended.err.splitlines()) == 1
+        told = run.error("review", "pets", "--out", pets, "--port", taken.getsockname()[1], "--no-open")
+    assert told.startswith("error ") and "give another --port" in told
 
 
 @pytest.mark.thorough
-def test_after_an_apply_the_difference_is_shown(pets: Path, tmp_path: Path, command: Command) -> None:
+def test_after_an_apply_the_difference_is_shown(pets: Path, tmp_path: Path, run: Run) -> None:
     change(tmp_path / "review" / "queries.csv", {3: {"new_text": "新的词"}})
-    command("review", "import-csv", "pets", tmp_path / "review" / "queries.csv", "--out", pets)
-    assert "Queries changed: 1" in command("apply", "pets", "--out", pets).out
-    assert "Queries changed" not in command("apply", "pets", "--out", pets).out
+    run("review", "import-csv", "pets", tmp_path / "review" / "queries.csv", "--out", pets)
+    assert "Queries changed: 1" in run("apply", "pets", "--out", pets)[0]
+    assert "Queries changed" not in run("apply", "pets", "--out", pets)[0]
 
 
 @pytest.mark.thorough
 def test_what_a_person_dropped_comes_back_by_a_word_on_the_page_of_the_version_before(
-    pets: Path, tmp_path: Path, command: Command
+    pets: Path, tmp_path: Path, run: Run
 ) -> None:
     file = tmp_path / "review" / "queries.csv"
     (dropped,) = change(file, {3: {"decision": "drop"}})
-    assert command("review", "import-csv", "pets", file, "--out", pets).code == 0
-    assert command("apply", "pets", "--out", pets).code == 0
+    run("review", "import-csv", "pets", file, "--out", pets)
+    run("apply", "pets", "--out", pets)
     first, second = (set_files.read_set(pets / "pets" / name) for name in ("v1", "v2"))
     assert dropped in set(first.tables.queries["query_id"]) and dropped not in set(second.tables.queries["query_id"])
     page = open_client(first)
     page.decide(dropped, page.card(dropped)["text"], "keep")
-    assert command("build", "precision", tmp_path / "pets.yaml", "--in-process").code == 0
+    run("build", "precision", tmp_path / "pets.yaml", "--in-process")
     third = manifest_reading.read_manifest(pets / "pets" / "v3")
     assert third["content_digest"] == first.manifest["content_digest"]
 
 
-def test_judgments_of_others_are_shown_before_they_are_taken(pets: Path, tmp_path: Path, command: Command) -> None:
+def test_judgments_of_others_are_shown_before_they_are_taken(pets: Path, tmp_path: Path, run: Run) -> None:
     stored = set_files.read_set(set_files.find_set("pets", pets))
     rows = [f"{text},{name},0" for text, name in zip(stored.tables.queries["text"][:1], ["nothing.jpg"], strict=True)]
     (tmp_path / "judged.csv").write_text("\n".join(["query,image,grade", *rows]), "utf-8")
-    ended = command("review", "import-qrels", "pets", tmp_path / "judged.csv", "--out", pets)
-    assert ended.code == 1 and "unknown image 'nothing.jpg'" in ended.err
+    take = ("review", "import-qrels", "pets", tmp_path / "judged.csv", "--out", pets)
+    assert "unknown image 'nothing.jpg'" in run.error(*take)
 
     image = stored.tables.images["image_id"].iloc[0]
     (tmp_path / "judged.csv").write_text("\n".join(["query,image,grade", *rows]).replace("nothing.jpg", image), "utf-8")
-    ended = command("review", "import-qrels", "pets", tmp_path / "judged.csv", "--out", pets, "--dry-run")
+    told, _ = run(*take, "--dry-run")
 
-    assert ended.code == 0 and "1 judgment grade" in ended.out and "without --dry-run" in ended.out
+    assert "1 judgment grade" in told and "without --dry-run" in told
     assert not read_decisions(pets / "pets", QueryDecision)
-    assert command("review", "import-qrels", "pets", tmp_path / "judged.csv", "--out", pets, "--json").code == 0
+    run(*take, "--json")
     assert [one.image_id for one in read_decisions(pets / "pets", QueryDecision)] == [image]
+
+
+def test_a_table_keeps_no_names_so_a_reviewer_is_a_wrong_call(run: Run, tmp_path: Path) -> None:
+    table = write_export(tmp_path, "topics", topic_table())
+    told = run.error("review", table, "--reviewer", "lin", "--no-open", code=2)
+    assert "it records no names" in told and "--reviewer" in told
+
+
+def test_a_table_that_lost_its_encoding_is_to_be_saved_again_for_the_page_has_no_option(
+    run: Run, tmp_path: Path
+) -> None:
+    table = write_export(tmp_path, "topics", topic_table())
+    table.write_bytes(table.read_bytes().decode("utf-8-sig").encode("gb18030"))
+    told = run.error("review", table, "--no-open")
+    assert told.endswith("Next: save it as CSV UTF-8") and "--encoding" not in told
+
+
+def test_a_definition_names_the_tables_and_the_set_that_there_are(run: Run, tmp_path: Path) -> None:
+    definition = tmp_path / "g.yaml"
+    definition.write_text(f"name: tiny\nkind: generated\nout: {tmp_path}\n")
+    said = f"error {definition} (review): is a definition, not a set. Next: build tiny first"
+    assert run.error("review", definition, "--no-open") == said
+    tables = [write_export(tmp_path, "objects", object_table()), write_export(tmp_path, "topics", topic_table())]
+    next_step = f"Next: querytruth review {tables[0]} or querytruth review {tables[1]}"
+    assert run.error("review", definition, "--no-open").endswith(next_step)
+    (tmp_path / "tiny" / "v3").mkdir()
+    (tmp_path / "tiny" / "v3" / "manifest.json").write_text("{}")
+    next_step = f"Next: querytruth review {tmp_path / 'tiny'} or querytruth review {tables[0]}"
+    assert next_step in run.error("review", definition, "--no-open")
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "name: [1]\n", "name: {\n"])
+def test_a_file_that_names_no_set_is_one_line_too(run: Run, tmp_path: Path, text: str) -> None:
+    (tmp_path / "g.yml").write_text(text)
+    assert "is a definition, not a set. Next: give a set's name" in run.error("review", tmp_path / "g.yml", "--no-open")
+    assert "has no published version" in run.error("review", tmp_path / "missing.yaml", "--no-open")
+
+
+def test_a_gallery_goes_on_with_captions_or_with_what_was_said_of_images() -> None:
+    assert suggest_next_command("album", ["Captions", "Decisions"]) == "querytruth build recall DEFINITION"
+    assert suggest_next_command("album", ["Captions", "Duplicates", "Decisions"]).endswith(
+        "images: querytruth build gallery DEFINITION"
+    )
+
+
+def test_a_named_address_is_listened_at() -> None:
+    with open_page_socket("127.0.0.2", 0) as listening:
+        assert listening.getsockname()[0] == "127.0.0.2"
+
+
+def test_an_answer_does_not_wait_for_the_client_to_acknowledge_its_head() -> None:
+    with open_page_socket("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.proto == socket.IPPROTO_TCP, "by this asyncio turns Nagle's algorithm off"
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("0.0.0.0", "means every address"),
+        ("::", "means every address"),
+        ("no such host", "cannot be resolved"),
+        ("192.0.2.1", "cannot be opened"),
+    ],
+)
+def test_what_is_no_address_of_this_machine_is_one_line(host: str, reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        open_page_socket(host, 0)
+
+
+def test_a_port_in_use_is_named() -> None:
+    with open_page_socket("127.0.0.1", 0) as first, pytest.raises(UserError, match=r"port .* cannot be opened"):
+        open_page_socket("127.0.0.1", first.getsockname()[1])
+
+
+async def _answer(scope: Any, receive: Any, send: Any) -> None:
+    await asyncio.sleep(1 if scope["path"] == "/slow" else 0)
+    while scope["path"] == "/body" and (await receive())["type"] != "http.disconnect":
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Of a server that ends connections after 0.3 s."""
+    with open_page_socket("127.0.0.1", 0) as listening:
+        server = make_page_server(_answer, seconds=0.3)
+        thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield listening.getsockname()[1]
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: a\r\nX: ", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"])
+def test_a_connection_that_asks_nothing_more_is_ended(port: int, sent: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(sent)
+        answer = b"".join(iter(lambda: connection.recv(1000), b""))  # until the server closes
+    assert answer.endswith(b"ok") == sent.endswith(b"\r\n\r\n")
+
+
+def test_a_request_in_work_is_answered_however_long_it_takes(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert b"".join(iter(lambda: connection.recv(1000), b"")).endswith(b"ok")
+
+
+def test_a_body_that_never_ends_is_cut(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\na")
+        answer = b""
+        with suppress(ConnectionResetError):
+            answer = connection.recv(1000)
+        assert answer == b"", "there is none, and no wait for the rest"
+
+
+def test_a_connection_that_goes_on_asking_stays_open(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        for _ in range(8):  # 1.2 s, four times as long as a connection without a request
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            answer = b""
+            while not answer.endswith(b"ok"):
+                answer += connection.recv(1000)
+            time.sleep(0.15)
+
+
+def answer(image: str, relevance: int, reviewer: str, second: int, view: str = "audit") -> QueryDecision:
+    at = f"2026-01-01T00:00:{second:02}+00:00"
+    return QueryDecision(
+        query_id_of("dog"), "a dog, wet", "grade", image_id_of(image), relevance=relevance, reviewer=reviewer,
+        view=view, source="a_1", at=at,
+    )  # fmt: skip
+
+
+def grades_of(path: Path) -> dict[str, int]:
+    qrels = read_set(path).tables.qrels
+    mine = qrels[qrels["query_id"] == query_id_of("dog")]
+    return dict(zip(mine["image_id"], mine["relevance"].astype(int), strict=True))
+
+
+def test_a_disputed_pair_keeps_its_grade_and_is_named_until_a_third_answers(tmp_path: Path, run: Run) -> None:
+    folder = publish_small_set(tmp_path, small_tables()).path.parent
+    append_decisions(folder, [answer("beach", 0, "lin", 1), answer("beach", 2, "kim", 2), answer("cat", 1, "lin", 3)])
+    _, said = run("apply", "small", "--out", "sets")
+    assert "1 pair of an audit is left out" in said and image_id_of("beach") in said
+    grades = grades_of(folder / "v2")
+    assert grades[image_id_of("beach")] == 1 and grades[image_id_of("cat")] == 1
+    append_decisions(folder, [answer("beach", 0, "bo", 4)])
+    _, said = run("apply", "small", "--out", "sets")
+    assert "left out" not in said and grades_of(folder / "v3")[image_id_of("beach")] == 0
+
+
+def test_other_differences_are_counted_and_the_last_decision_holds(tmp_path: Path, run: Run) -> None:
+    folder = publish_small_set(tmp_path, small_tables()).path.parent
+    append_decisions(folder, [answer("beach", 0, "lin", 1, "pairs"), answer("beach", 2, "kim", 2, "pairs")])
+    printed, _ = run("apply", "small", "--out", "sets", "--json")
+    summary = json.loads(printed)
+    assert (summary["disputed"], summary["disagreements"]) == ([], 1)
+    assert grades_of(folder / "v2")[image_id_of("beach")] == 2
+
+
+def test_the_review_page_leaves_the_same_answers_out(tmp_path: Path) -> None:
+    tables = small_tables()
+    alike = tables.queries.assign(labels=[["dog"]] * len(tables.queries))  # an answer holds for the other queries, too
+    stored = publish_small_set(tmp_path, replace(tables, queries=alike))
+    append_decisions(stored.path.parent, [answer("beach", 0, "lin", 1), answer("beach", 2, "kim", 2)])
+    page = open_client(stored)
+    assert "more judgments follow" not in page.get("/decisions").text
+    append_decisions(stored.path.parent, [answer("beach", 0, "bo", 4)])
+    assert "3 more judgments follow" in page.get("/decisions").text

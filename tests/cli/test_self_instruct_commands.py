@@ -1,14 +1,16 @@
 """The first stages of a generated set by the command line, with a stand-in for the chat model on loopback."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from querytruth.cli.self_instruct_commands import collect
+from querytruth.errors import UserError
+from tests.cli.conftest import Run
+from tests.flows.image_web import LIMITS, FakeImageWeb, allow_loopback, collect_with_decisions
 from tests.flows.stub_generator import StubGenerator
-from tests.loopback import CannedResponse, ReceivedRequest, loopback
+from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.worlds import chat_reply
 
 
@@ -16,71 +18,62 @@ def said(asked: ReceivedRequest) -> CannedResponse:
     return chat_reply(StubGenerator().reply(str(asked.json["messages"][0]["content"])))
 
 
-def run(folder: Path, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "querytruth", *words]
-    done = subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=120)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
-
-
 @pytest.mark.slow
-def test_topics_then_a_person_then_objects(tmp_path: Path) -> None:
+def test_topics_then_a_person_then_objects(run: Run, tmp_path: Path) -> None:
     with loopback(said) as server:
         (tmp_path / "g.yaml").write_text(
             "name: tiny\nkind: generated\n"
             f"topics: {{model: openai_compatible, options: {{base_url: {server.url}, name: stub}}, rounds: 6}}\n"
             "objects: {embedder: char_ngrams, rounds: 3}\n"
         )
-        assert "run querytruth topics g.yaml" in run(tmp_path, "objects", "g.yaml", code=1).stderr
-        assert json.loads(run(tmp_path, "topics", "g.yaml", "--plan", "--json").stdout)["model_calls"] == 6
+        assert "run querytruth topics g.yaml" in run.error("objects", "g.yaml")
+        assert run.json("topics", "g.yaml", "--plan")["model_calls"] == 6
         assert not server.asked and not (tmp_path / "datasets" / "tiny" / "generated").exists(), "a plan writes nothing"
-        shown = run(tmp_path, "topics", "g.yaml").stdout.replace("\n", " ")
+        shown = run("topics", "g.yaml")[0].replace("\n", " ")
         assert "6 model calls; stopped: 1 round limit" in shown
         assert "awaiting review: datasets/tiny/review/topics.csv, then: querytruth objects g.yaml" in shown
         assert "or on a page: querytruth review datasets/tiny/review/topics.csv" in shown
         table = tmp_path / "datasets" / "tiny" / "review" / "topics.csv"
         assert b"# querytruth export" in table.read_bytes().splitlines()[0]
-        planned = run(tmp_path, "topics", "g.yaml", "--plan").stdout
-        assert "6 questions about topics are answered; at most 0 model calls" in planned
-        at_most = json.loads(run(tmp_path, "objects", "g.yaml", "--plan", "--json").stdout)["model_calls"]
-        told = json.loads(run(tmp_path, "objects", "g.yaml", "--json").stdout)
+        planned = run("topics", "g.yaml", "--plan")[0]
+        assert "6 questions about topics are already answered; at most 0 model calls" in planned
+        at_most = run.json("objects", "g.yaml", "--plan")["model_calls"]
+        told = run.json("objects", "g.yaml")
         assert 0 < told["model_calls"] <= at_most
         assert told["model_calls"] > 0 and told["then"] == "querytruth collect g.yaml" and told["rows"]["accepted"] > 20
-        elsewhere = run(tmp_path, "topics", "g.yaml", "--out", "my sets").stdout.replace("\n", " ")
+        elsewhere = run("topics", "g.yaml", "--out", "my sets")[0].replace("\n", " ")
         assert (tmp_path / "my sets/tiny/review/topics.csv").is_file(), elsewhere
         assert "then: querytruth objects g.yaml --out 'my sets'" in elsewhere, "the next command finds the table"
-        then = json.loads(run(tmp_path, "objects", "g.yaml", "--out", "my sets", "--json").stdout)["then"]
+        then = run.json("objects", "g.yaml", "--out", "my sets")["then"]
         assert then == "querytruth collect g.yaml --out 'my sets'"
         calls = len(server.asked)
-        again = json.loads(run(tmp_path, "objects", "g.yaml", "--offline", "--json").stdout)
+        again = run.json("objects", "g.yaml", "--offline")
         assert (again["model_calls"], again["rows"]) == (0, told["rows"]) and len(server.asked) == calls
 
 
 @pytest.mark.thorough
-def test_the_starter_is_a_definition_and_faults_are_one_line(tmp_path: Path) -> None:
-    assert "Next: querytruth topics generated.yaml" in run(tmp_path, "init", "generated").stdout
-    unknown = run(tmp_path, "topics", "generated.yaml", "--set", "objects.barrren=3", code=1).stderr
+def test_the_starter_is_a_definition_and_faults_are_one_line(run: Run, tmp_path: Path) -> None:
+    assert "Next: querytruth topics generated.yaml" in run("init", "generated")[0]
+    unknown = run.error("topics", "generated.yaml", "--set", "objects.barrren=3")
     assert "key 'objects.barrren' is unknown" in unknown and "'barren'" in unknown
     both = ("--set", "topics.prompt=en/topics", "--set", "objects.prompt=zh/objects")
-    mixed = run(tmp_path, "topics", "generated.yaml", *both, code=1).stderr
+    mixed = run.error("topics", "generated.yaml", *both)
     assert "must be in the same language" in mixed
 
 
 @pytest.mark.thorough
-def test_all_strategies_are_compared_on_one_budget(tmp_path: Path) -> None:
+def test_all_strategies_are_compared_on_one_budget(run: Run, tmp_path: Path) -> None:
     with loopback(said) as server:
         (tmp_path / "g.yaml").write_text(
             "name: tiny\nkind: generated\n"
             f"topics: {{model: openai_compatible, options: {{base_url: {server.url}, name: stub}}}}\n"
             "objects: {embedder: char_ngrams}\n"
         )
-        table = run(tmp_path, "topics", "g.yaml", "--compare", "12").stdout
+        table = run("topics", "g.yaml", "--compare", "12")[0]
         assert len(server.asked) == 36
-        found = json.loads(run(tmp_path, "topics", "g.yaml", "--compare", "12", "--json").stdout)
-        assert (
-            "has no effect with topics --compare"
-            in run(tmp_path, "topics", "g.yaml", "--compare", "12", "--plan", code=2).stderr
+        found = run.json("topics", "g.yaml", "--compare", "12")
+        assert "has no effect with topics --compare" in run.error(
+            "topics", "g.yaml", "--compare", "12", "--plan", code=2
         )
         assert len(server.asked) == 36
     assert "most frequent object" in table and "length relative to people" in table
@@ -89,26 +82,135 @@ def test_all_strategies_are_compared_on_one_budget(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_runs_under_several_strategies_are_compared_and_each_stage_leaves_its_page(tmp_path: Path) -> None:
+def test_runs_under_several_strategies_are_compared_and_each_stage_leaves_its_page(run: Run, tmp_path: Path) -> None:
     with loopback(said) as server:
         (tmp_path / "g.yaml").write_text(
             "name: tiny\nkind: generated\n"
             f"topics: {{model: openai_compatible, options: {{base_url: {server.url}, name: stub}}, rounds: 6}}\n"
             "objects: {embedder: char_ngrams, rounds: 3}\n"
         )
-        assert (
-            "has no finished run of objects. Next: run" in run(tmp_path, "objects", "g.yaml", "--health", code=1).stderr
-        )
-        run(tmp_path, "topics", "g.yaml")
-        run(tmp_path, "objects", "g.yaml")
+        assert "has no finished run of objects. Next: run" in run.error("objects", "g.yaml", "--health")
+        run("topics", "g.yaml")
+        run("objects", "g.yaml")
         other = ("--set", "strategy=visual_elements")
-        run(tmp_path, "topics", "g.yaml", *other)
-        shown = run(tmp_path, "objects", "g.yaml", *other).stdout
+        run("topics", "g.yaml", *other)
+        shown = run("objects", "g.yaml", *other)[0]
     assert "report: datasets/tiny/review/objects-health.html" in shown
     page = (tmp_path / "datasets" / "tiny" / "review" / "objects-health.html").read_text("utf-8")
     assert "Runs side by side" in page and "visual elements" in page
-    rows = json.loads(run(tmp_path, "objects", "g.yaml", "--health", "--json").stdout)
+    rows = run.json("objects", "g.yaml", "--health")
     assert {row["strategy"]: row["is_current"] for row in rows} == {"self_instruct": False, "visual_elements": True}
     assert all(row["objects"] > 0 and 0 < row["new"] <= 1 and row["tokens_per_object"] > 0 for row in rows)
-    table = run(tmp_path, "objects", "g.yaml", "--health").stdout
+    table = run("objects", "g.yaml", "--health")[0]
     assert "self instruct" in table and "visual elements" in table and "tokens per object" in table
+
+
+KINDS = ["", "gone", "silent", "", "", ""]
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no option does: the commands reach this machine."""
+    allow_loopback(monkeypatch)
+
+
+def write(folder: Path, server: Loopback) -> None:
+    collect = {"options": {"endpoint": f"{server.url}/acjson"}, "first": 6, "keep": 3, "limits": LIMITS}
+    (folder / "g.yaml").write_text(json.dumps({"name": "web", "kind": "generated", "collect": collect}))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("here")
+def test_collect_then_build_then_prove_it_without_the_web(run: Run, tmp_path: Path) -> None:
+    collect_with_decisions(tmp_path / "datasets", "web", 3)
+    with loopback(FakeImageWeb(KINDS)) as server:
+        write(tmp_path, server)
+        plan = run.json("build", "generated", "g.yaml", "--plan")
+        assert (plan["queries"], plan["searches"], len(server.asked)) == (3, 3, 0)
+        shown, progress = run("collect", "g.yaml")
+        said = " ".join(shown.split())
+        assert "3 queries keep 9 images; licences: not stated 9" in said
+        assert "no image: 3 not found, 3 timeout" in said
+        assert "then: querytruth build generated g.yaml" in said
+        assert "images from 1 host," in progress and "/s)" in progress
+        asked = len(server.asked)
+        collected = run.json("collect", "g.yaml", "--offline")
+        assert collected["fetched"] == 0 and collected["figures"]["pictures"] == 9
+        built = run.json("build", "generated", "g.yaml")
+        assert built["published"] and built["counts"]["judgments"] == 9
+        assert len(server.asked) == asked
+    again = run("build", "generated", "g.yaml", "--offline")[0]
+    assert "unchanged: nothing published" in " ".join(again.split())
+    assert "3 queries keep 9 images" in " ".join(again.split())
+    proof = run("rebuild", "web", "--check")[0]
+    assert "the rebuild has the same content digest" in " ".join(proof.split())
+    _, told = run("show", "web", "--page", "web.html")
+    assert "page written" in told and (tmp_path / "web.html").read_text().count("<script") == 1, "the page's own"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("here")
+def test_what_collect_was_allowed_holds_for_the_build_and_its_proof(run: Run, tmp_path: Path) -> None:
+    collect_with_decisions(tmp_path / "datasets", "web", 2)
+    table = tmp_path / "datasets" / "web" / "review" / "objects.csv"
+    table.write_bytes(b"\r\n".join([*table.read_bytes().split(b"\r\n")[:-2], b""]))  # the last row is gone
+    with loopback(FakeImageWeb(KINDS)) as server:
+        write(tmp_path, server)
+        refused = run.error("collect", "g.yaml")
+        assert "or accept them with --allow-missing" in " ".join(refused.split())
+        run("collect", "g.yaml", "--allow-missing")
+        built, told = run("build", "generated", "g.yaml")
+    assert "objects.csv is read with the same options as before: --allow-missing" in " ".join(told.split())
+    assert "web/v1 published" in " ".join(built.split())
+    proof = run("rebuild", "web", "--check")[0]
+    assert "the rebuild has the same content digest" in " ".join(proof.split())
+
+
+@pytest.mark.thorough
+def test_no_definition_and_no_option_leads_to_this_machine(run: Run, tmp_path: Path) -> None:
+    collect_with_decisions(tmp_path / "datasets", "web", 2)
+    with loopback(FakeImageWeb(KINDS)) as server:
+        write(tmp_path, server)
+        printed = "".join(run("collect", "g.yaml"))
+        assert "address not public" in " ".join(printed.split())
+        assert not server.asked and not server.connections
+        unknown = run.error("collect", "g.yaml", "--set", "collect.networks_for_tests=[127.0.0.0/8]")
+        assert "key 'collect.networks_for_tests' is unknown" in unknown
+    assert "is not a known option of" in run.error("collect", "g.yaml", "--networks-for-tests", "x", code=2)
+
+
+@pytest.mark.parametrize(
+    ("override", "fault"),
+    [
+        ("collect.search=gogle", "gogle (load image search): unknown image search"),
+        ("collect.options.enpoint=x", "unknown option. Next: did you mean 'endpoint'?"),
+        ("collect.keep=30", "keep (30) must not exceed first (6)"),
+        ("collect.same_url=keep", "key 'collect.same_url': Input should be 'drop' or 'merge'"),
+        ("collect.licences=[cc-by-4.0]", "family 'cc-by-4.0': write 'cc-by'"),
+        ("collect.contact=名字", "key 'collect.contact'"),
+        ("collect.limits.seconds=0", "key 'collect.limits.seconds'"),
+        ("collect.minresults=3", "key 'collect.minresults' is unknown. Next: did you mean 'min_results'?"),
+    ],
+)
+def test_a_fault_in_the_definition_is_told(chosen: Path, override: str, fault: str) -> None:
+    with pytest.raises(UserError) as error:
+        collect(chosen / "g.yaml", overrides=[f"out={chosen / 'datasets'}", override])
+    assert fault in str(error.value)
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set of which people have chosen a query, and nobody to ask."""
+    folder = tmp_path_factory.mktemp("chosen")
+    collect_with_decisions(folder / "datasets", "web", 1)
+    with loopback(FakeImageWeb(KINDS)) as server:
+        write(folder, server)
+    return folder
+
+
+@pytest.mark.thorough
+def test_before_people_have_chosen_it_says_what_to_run(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "g.yaml").write_text("name: web\nkind: generated\n")
+    for words in (("collect", "g.yaml"), ("build", "generated", "g.yaml")):
+        error = run.error(*words)
+        assert "does not exist yet" in error and "run querytruth" in error and error.count("error ") == 1

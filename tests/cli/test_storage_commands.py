@@ -1,19 +1,19 @@
 """Commands and functions on sets in object storage."""
 
 import json
-from collections.abc import Callable
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import querytruth as qt
 from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import QueryDecision
+from tests.cli.conftest import Run
 from tests.object_service import SECRET_KEY, ObjectService
 from tests.review.server.pages import open_client
 from tests.small_sets import publish_small_set, small_tables
-
-Run = Callable[..., tuple[str, str]]
 
 
 @pytest.fixture
@@ -27,14 +27,12 @@ def published(run: Run, tmp_path: Path, object_service: ObjectService) -> str:
 @pytest.mark.thorough
 def test_commands_that_read_a_set_take_its_url(run: Run, published: str, object_service: ObjectService) -> None:
     before = {key: object_service.ask("GET", key) for key in object_service.list_keys()}
-    again = json.loads(
-        run("publish", "small", "--with-places", "--to", object_service.url, "--out", "sets", "--json")[0]
-    )
+    again = run.json("publish", "small", "--with-places", "--to", object_service.url, "--out", "sets")
     assert again == {"url": f"{published}/v1", "is_new": False, "sent_files": 0, "sent_bytes": 0}
     assert f"{published}/v1: intact, every object read again" in run("verify", f"{published}/v1")[0]
     assert f"small/v1 precision set in {published}/v1" in run("show", published)[0]
     assert run("lint", published, "--json", code=1)[0] == run("lint", "sets/small", "--json", code=1)[0]
-    assert json.loads(run("diff", "sets/small", published, "--json")[0])["comparable"]
+    assert run.json("diff", "sets/small", published)["comparable"]
     for words in (["sets/small"], [published], ["small", "--out", object_service.url]):
         run("evaluate", *words, "--baseline", "lexical", "--report", f"report{len(words)}{words[0][:2]}")
     results = [json.loads(file.read_text()) for file in Path().glob("report*/result.json")]
@@ -67,12 +65,11 @@ def test_errors_are_one_line_without_secrets(
     for url in ("s3://me:very-secret@bucket/small", "s3://very-secret@bucket/small"):
         for words in (("show", url), ("publish", "small", "--out", "sets", "--to", url)):
             assert "very-secret" not in "".join(run(*words, code=1))
-    assert (
-        "is not the address of a folder in a bucket"
-        in run("publish", "small", "--with-places", "--out", "sets", "--to", "x", code=1)[1]
+    assert "is not the address of a folder in a bucket" in run.error(
+        "publish", "small", "--with-places", "--out", "sets", "--to", "x"
     )
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    err = run("show", published, code=1)[1]
+    err = run.error("show", published)
     assert "check AWS_ACCESS_KEY_ID" in err and SECRET_KEY not in err and "Traceback" not in err
 
 
@@ -96,7 +93,7 @@ def test_a_fetched_set_is_worked_on_and_published_again(
     assert run("lint", "elsewhere/small", "--json")[0] == run("lint", published, "--json")[0]
     Path("third/small").mkdir(parents=True)
     Path("third/small/decisions.jsonl").write_text("{}\n")
-    assert "has other decisions than the set" in run("fetch", published, "--to", "third", code=1)[1]
+    assert "has other decisions than the set" in run.error("fetch", published, "--to", "third")
     assert not Path("third/small/v2").exists()
 
 
@@ -118,7 +115,7 @@ def test_nothing_is_written_beside_a_copy(run: Run, published: str) -> None:
         ("apply", published),
         ("review", "import-csv", published, "x.csv"),
     ):
-        assert "run querytruth fetch" in run(*words, code=1)[1]
+        assert "run querytruth fetch" in run.error(*words)
     assert not (copy.parent / "decisions.jsonl").exists()
 
 
@@ -132,3 +129,65 @@ def test_the_review_page_shows_a_copy_and_takes_no_decision(published: str) -> N
     answer = page.decide(query["query_id"], query["text"], "drop")
     assert answer.status_code >= 400 and "which is read-only for this command" in answer.json()["error"]
     assert page.card(query["query_id"]) == shown and page.log == []
+
+
+@pytest.fixture
+def url(run: Run, tmp_path: Path, object_service: ObjectService) -> str:
+    """A small set in the bucket and in `sets/`; two results of systems in `oracle` and `random`."""
+    publish_small_set(tmp_path, small_tables())
+    run("publish", "small", "--with-places", "--to", object_service.url, "--out", "sets")
+    for name in ("oracle", "random"):
+        run("evaluate", "sets/small", "--baseline", name, "--report", name)
+    return f"{object_service.url}/small"
+
+
+def forget_images() -> None:
+    """The set on disk and what the cache holds are gone: the bucket alone has the images."""
+    shutil.rmtree("sets")
+    shutil.rmtree("cache", ignore_errors=True)
+
+
+@pytest.mark.thorough
+def test_gate(run: Run, url: str) -> None:
+    def decide(spec: str, *more: str) -> dict[str, Any]:
+        runs = ["--candidate", "oracle", "--baseline", "random", "--undecided", "pass"]
+        found: dict[str, Any] = run.json("gate", spec, *runs, "--metric", "hit@1", "--margin", "0.5", *more)
+        return found
+
+    here = decide("sets/small")
+    forget_images()
+    assert decide(url) == decide(f"{url}/v1") == here
+
+
+@pytest.mark.thorough
+def test_search(run: Run, url: str) -> None:
+    asked = ("a dog, wet", "--run", "oracle", "--json", "--page", "found.html")
+    here, page = run("search", "sets/small", *asked)[0], Path("found.html").read_bytes()
+    Path("found.html").unlink()
+    forget_images()
+    assert json.loads(run("search", url, *asked)[0])["hits"] == json.loads(here)["hits"] != []
+    stored = Path("found.html").read_bytes()
+    assert stored.count(b"data:image/jpeg") == page.count(b"data:image/jpeg") > 0
+
+
+@pytest.mark.thorough
+def test_show_writes_the_page_with_its_images(run: Run, url: str) -> None:
+    run("show", "sets/small", "--page", "here.html")
+    forget_images()
+    assert "page written: there.html" in run("show", url, "--page", "there.html")[1]
+    here, there = (Path(name).read_bytes() for name in ("here.html", "there.html"))
+    assert there.count(b"data:image/jpeg") == here.count(b"data:image/jpeg") > 0
+
+
+@pytest.mark.thorough
+def test_export_names_the_set_and_not_the_copy_in_the_cache(run: Run, url: str) -> None:
+    forget_images()
+    shown = " ".join(run("export", url, "trec", "out")[0].split())
+    assert shown.startswith(f"{url}/v1 exported as trec to out") and "cache" not in shown
+
+
+@pytest.mark.thorough
+def test_offline_refuses_a_url_also_where_the_cache_has_the_version(run: Run, url: str) -> None:
+    asked = ("evaluate", url, "--baseline", "oracle", "--report", "again")
+    run(*asked)
+    assert "--offline forbids connections" in " ".join(run.error(*asked, "--offline").split())

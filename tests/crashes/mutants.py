@@ -6,9 +6,10 @@ PUBLISHING, DURABLE = "querytruth/sets/set_publishing.py", "querytruth/backends/
 APPEND, PAGE_STORE = "querytruth/backends/files/durable_files.py", "querytruth/backends/web/page_store.py"
 AUDITS, SET_FILES = "querytruth/audit/audit_files.py", "querytruth/sets/set_files.py"
 TABLES = "querytruth/backends/files/parquet_files.py"
-PUBLISH, LOG = "crashes/test_publish_crashes.py::whenever", "crashes/test_log_crashes.py::whenever"
-PAGES, REPLIES = "crashes/test_page_crashes.py::whenever", "crashes/test_reply_crashes.py::whenever"
-AUDIT, SOURCES = "crashes/test_audit_crashes.py::whenever", "builders/gallery/test_changed_sources.py"
+CRASHES, SOURCES = "crashes/test_crashes.py", "builders/gallery/test_render_steps.py"
+PUBLISH, LOG = f"{CRASHES}::whenever and publish", f"{CRASHES}::whenever and decisions"
+PAGES, REPLIES = f"{CRASHES}::whenever and pages", f"{CRASHES}::whenever and replies"
+AUDIT = f"{CRASHES}::whenever and audits"
 UPLOAD, OBJECT_FAULTS = "querytruth/sets/bucket_versions.py", "sets/test_object_faults.py"
 UPLOADS = "sets/test_set_upload.py"
 BUCKET, OBJECTS = "backends/models/test_bucket_replies.py", "querytruth/backends/models/reply_objects.py"
@@ -47,7 +48,7 @@ MUTANTS = [
         PUBLISHING,
         "                sync_file(place)\n",
         "",
-        "crashes/test_install_crashes.py::whenever",
+        f"{CRASHES}::whenever and fetch",
     ),
     Mutant("fsync of the name latest", PUBLISHING, "encode())\n        sync_folder(folder)", "encode())", PUBLISH),
     Mutant("fsync of a replaced file", DURABLE, SYNC_FILE, "", BYTES_FIRST),
@@ -165,9 +166,9 @@ MUTANTS = [
     Mutant(
         "digest of a table",
         TABLES,
-        "if file_sha256(file)[0] != sha256:",
+        "if digest != sha256:",
         "if False:",
-        "flows/test_carried_damage.py::a_few_flipped_bits",
+        "flows/test_carried_damage.py::flipped_bit and few",
     ),
     Mutant(
         "digest of a linked image",
@@ -298,11 +299,11 @@ MUTANTS = [
     Mutant(
         "digest of an audit's table",
         TABLES,
-        "if file_sha256(file)[0] != sha256:",
+        "if digest != sha256:",
         "if False:",
-        "crashes/test_audit_crashes.py::flipped_bit",
+        f"{CRASHES}::flipped_bit",
     ),
-    Mutant("digest of an audit", AUDITS, "if not is_whole", "if False", "crashes/test_audit_crashes.py::flipped_bit"),
+    Mutant("digest of an audit", AUDITS, "if not is_whole", "if False", f"{CRASHES}::flipped_bit"),
     Mutant(
         "digest of a result's table",
         "querytruth/evaluation/result_files.py",

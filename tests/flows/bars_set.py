@@ -1,5 +1,6 @@
 """A recall set of 48 drawn images: bars of four colours in three places, a caption each."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -39,3 +40,19 @@ def write_bars_set(folder: Path) -> Path:
     keys += ["captions.prompt=en/caption", "ambiguity.text_embedder=char_ngrams", "near_duplicates.distance=null"]
     with active_run(BuildRun()):
         return build_set(load_definition(None, keys, "recall")).path
+
+
+SMALL_ENCODERS = {
+    "images": {
+        "architecture": "resnet",
+        "options": {"embedding_size": 8, "hidden_sizes": [8, 8, 8, 8], "depths": [1, 1, 1, 1], "layer_type": "basic"},
+    },
+    "texts": {"architecture": "gru", "options": {"embedding": 16, "hidden": 16}},
+    "heads": {"width": 16, "hidden": 16, "dimensions": 12},
+}
+
+
+def training_keys(place: Path, name: str, *more: str) -> list[str]:
+    given = [f"{key}={json.dumps(value)}" for key, value in SMALL_ENCODERS.items()]
+    shared = ["size=32", "split.validation=8", "split.test=12", "steps.batch=8", "steps.rate=0.01", "steps.stages=[]"]
+    return [f"name={name}", f"set={place / 'sets' / 'bars'}", f"out={place / 'models'}", *given, *shared, *more]

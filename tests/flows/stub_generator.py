@@ -3,10 +3,20 @@ repeats itself, drifts, talks and refuses at known rates."""
 
 import random
 import re
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from builders.generated.definition import GeneratedDefinition
+from builders.generated.stages import StageResult, run_objects_stage, run_topics_stage
+from querytruth.backends.steps import BuildRun, active_run
 from querytruth.records import stable_hash
+from tests.loopback import CannedResponse, ReceivedRequest
+from tests.worlds import chat_reply
 
+SOURCE = "tiny.yaml"
 _TOPIC = re.compile("(?:当前主题是：|需要是)(.*?)(?:。|的名词)$", re.MULTILINE)
 _LISTED = re.compile(r"^(?:\d+\. |答案：)(.*)$", re.MULTILINE)
 _SAMPLE = re.compile("^答案：根据#(.*)#主题.*?：(.*)$", re.MULTILINE)
@@ -69,3 +79,52 @@ class StubGenerator:
         topic = rng.choice(known) if rng.random() < 0.3 else make_word("topic", number, length=2)
         objects = "，".join(f"#{make_word(topic, rng.randrange(self.vocabulary))}#" for _ in range(6))
         return f"思考：选择主题#{topic}#\n答案：根据#{topic}#主题，我想出了#物体#：{objects}"
+
+
+class Listener:
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.bars: list[tuple[str, int, str]] = []
+
+    def log(self, text: str) -> None:
+        self.lines.append(text)
+
+    def bar(self, title: str, total: int, unit: str) -> Any:
+        self.bars.append((title, total, unit))
+        return nullcontext(lambda _count: None)
+
+
+def answering(stub: StubGenerator) -> Callable[[ReceivedRequest], Any]:
+    return lambda asked: stub_reply(stub.reply(prompt_of(asked)))
+
+
+def prompt_of(asked: ReceivedRequest) -> str:
+    return str(asked.json["messages"][0]["content"])
+
+
+def stub_reply(text: str, finish_reason: str = "stop") -> CannedResponse:
+    return chat_reply(text, finish_reason, {"prompt_tokens": 100, "completion_tokens": 20})
+
+
+def define_stages(folder: Path, url: str, name: str = "tiny", **keys: Any) -> GeneratedDefinition:
+    options = {"base_url": url, "name": "stub", "pause": 0.001, "tries": 2, "concurrency": 4, **keys.pop("options", {})}
+    topics = {"model": "openai_compatible", "options": options, "rounds": 8, **keys.pop("topics", {})}
+    objects = {"embedder": "char_ngrams", "rounds": 6, **keys.pop("objects", {})}
+    data = {"kind": "generated", "name": name, "out": folder, "topics": topics, "objects": objects, **keys}
+    return GeneratedDefinition.model_validate(data)
+
+
+def run_both_stages(wanted: GeneratedDefinition, **run: Any) -> tuple[StageResult, StageResult]:
+    with active_run(BuildRun(**run)):
+        return run_topics_stage(wanted, SOURCE), run_objects_stage(wanted, SOURCE)
+
+
+def stage_files(folder: Path) -> dict[str, bytes]:
+    """All that the stages wrote, but the reply store."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "replies.sqlite" not in path.name
+    }

@@ -21,8 +21,7 @@ from querytruth.backends.steps import BuildRun, active_run
 from querytruth.cli import app
 from querytruth.errors import UserError
 from querytruth.questions import open_definition_replies
-from tests.flows.bars_set import write_bars_set
-from tests.flows.test_dual_encoder_training import keys as keys_of_training
+from tests.flows.bars_set import training_keys, write_bars_set
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 torch = pytest.importorskip("torch")
@@ -98,7 +97,7 @@ def caption_all(given: list[str]) -> None:
     """Runs the build, which ends before it publishes: a tiny model writes no caption that is kept."""
     with (
         active_run(BuildRun()),
-        pytest.raises(UserError, match=r"no query is left of 9 captions|got no reply to any of 9 questions"),
+        pytest.raises(UserError, match=r"no query is left of 9 captions|got no reply to any of the 9 questions"),
     ):
         build_set(load_definition(None, given, "recall"))
 
@@ -216,7 +215,7 @@ def test_a_training_on_a_broken_library_is_one_line_and_goes_on_when_it_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_bars_set(tmp_path)
-    definition = load_definition(None, keys_of_training(tmp_path, "bars", "steps.epochs=1"), "training")
+    definition = load_definition(None, training_keys(tmp_path, "bars", "steps.epochs=1"), "training")
     with monkeypatch.context() as broken, active_run(BuildRun(workers=1)):
         broken.setattr(torch.amp.GradScaler, "scale", None)
         with pytest.raises(

@@ -29,8 +29,8 @@ from querytruth.sets.decision_log import append_decisions, find_lost_decisions, 
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import locate_images, read_set
 from querytruth.sets.version_difference import compare_versions
-from tests.builders.gallery.test_changed_sources import draw
 from tests.small_sets import publish_small_set, small_tables
+from tests.worlds import draw_photo
 
 LOG = "decisions.jsonl"
 RECORDED_LINES = 3
@@ -154,16 +154,14 @@ def check_flipped_bit(seed: int, template: Path, clean: dict[str, Any], folder: 
     return named
 
 
-@pytest.mark.thorough
-def test_a_few_flipped_bits(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
-    for seed in range(8):
-        check_flipped_bit(seed, template, clean, tmp_path / str(seed))
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(3000)
-def test_two_hundred_flipped_bits(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
-    named = sum(check_flipped_bit(seed, template, clean, tmp_path / str(seed)) for seed in range(200))
+@pytest.mark.parametrize(
+    "seeds", [pytest.param(8, marks=pytest.mark.thorough, id="a few"), pytest.param(200, marks=pytest.mark.slow)]
+)
+def test_a_flipped_bit_is_named_or_carried_on_by_nobody(
+    seeds: int, template: Path, clean: dict[str, Any], tmp_path: Path
+) -> None:
+    named = sum(check_flipped_bit(seed, template, clean, tmp_path / str(seed)) for seed in range(seeds))
     print(f"{named} commands named a flipped bit")
 
 
@@ -202,16 +200,12 @@ def check_lost_end(seed: int, template: Path, clean: dict[str, Any], folder: Pat
     shutil.rmtree(folder)
 
 
-@pytest.mark.thorough
-def test_a_few_logs_that_lost_their_end(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
-    for seed in range(4):
-        check_lost_end(seed, template, clean, tmp_path / str(seed))
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(3000)
-def test_fifty_logs_that_lost_their_end(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
-    for seed in range(50):
+@pytest.mark.parametrize(
+    "seeds", [pytest.param(4, marks=pytest.mark.thorough), pytest.param(50, marks=pytest.mark.slow)]
+)
+def test_a_log_that_lost_its_end_is_missed(seeds: int, template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
+    for seed in range(seeds):
         check_lost_end(seed, template, clean, tmp_path / str(seed))
 
 
@@ -220,7 +214,7 @@ def replace_source(path: Path, dice: random.Random) -> None:
     status, data = path.stat(), bytearray(path.read_bytes())
     match dice.randrange(5):
         case 0:
-            draw(path, 1000 + dice.randrange(1000))
+            draw_photo(path, 1000 + dice.randrange(1000))
         case 1:
             data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
             path.write_bytes(data)
@@ -239,7 +233,7 @@ def test_twenty_sources_that_change_between_scan_and_rendering(tmp_path: Path, m
     dice = random.Random(7)
     sources = [tmp_path / "pile" / f"{seed:02}.jpg" for seed in range(24)]
     for seed, source in enumerate(sources):
-        draw(source, seed)
+        draw_photo(source, seed)
     replaced = dice.sample(sources, 20)
 
     def replaced_first(*arguments: Any) -> Any:

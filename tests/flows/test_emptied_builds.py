@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,8 @@ from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions
 from tests.flows.image_web import make_definition as make_collection
-from tests.flows.test_recall_set import CAPTIONS
-from tests.flows.test_shrinkage_guard import write
 from tests.loopback import loopback
+from tests.worlds import define_gallery, define_recall
 
 JPEG_XL = b"\x00\x00\x00\x0cJXL \r\n\x87\n" + b"\x00" * 64  # of a kind that is not read
 Make = Callable[..., Path]
@@ -34,12 +34,8 @@ def define(tmp_path: Path, make_world: Make) -> MakeDefinition:
     def make(kind: str) -> Path:
         if kind == "precision":
             return make_world(images=True)
-        recall = write(tmp_path, CAPTIONS)
-        if kind == "recall":
-            return recall
-        keys = {"name": "album", "kind": "gallery", "images": "album", "out": str(tmp_path / "sets")}
-        (tmp_path / "gallery.yaml").write_text(json.dumps(keys))
-        return tmp_path / "gallery.yaml"
+        recall = define_recall(tmp_path)
+        return recall if kind == "recall" else define_gallery(tmp_path, tmp_path / "album")
 
     return make
 
@@ -59,24 +55,23 @@ def remove_images(place: Path) -> None:
         shutil.rmtree(place / name, ignore_errors=True)
 
 
-def unmount_before_the_scan(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
-    locate = ImageSource.locate_all
+def unmount_before(holder: Any, name: str) -> Spoil:
+    """The images are gone when a step is to locate them."""
 
-    def locate_after_unmount(self: ImageSource, items: list[str]) -> object:
-        remove_images(place)
-        return locate(self, items)
+    def spoil(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+        locate = getattr(holder, name)
 
-    monkeypatch.setattr(ImageSource, "locate_all", locate_after_unmount)
+        def locate_after_unmount(*given: object) -> object:
+            remove_images(place)
+            return locate(*given)
+
+        monkeypatch.setattr(holder, name, locate_after_unmount)
+
+    return spoil
 
 
-def unmount_before_rendering(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
-    locate = rendering.locate_rendered
-
-    def locate_after_unmount(*given: object) -> object:
-        remove_images(place)
-        return locate(*given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(rendering, "locate_rendered", locate_after_unmount)
+BEFORE_SCAN = unmount_before(ImageSource, "locate_all")
+BEFORE_RENDERING = unmount_before(rendering, "locate_rendered")
 
 
 def leave_only_jpeg_xl(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
@@ -86,16 +81,22 @@ def leave_only_jpeg_xl(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
         (place / "album" / f"{number}.jxl").write_bytes(JPEG_XL)
 
 
-@pytest.mark.parametrize("kind", ["gallery", "recall"])
+JPEG_XL_ALONE, GONE = "no image is left of 3 images (3 not an image)", "no image is left of 5 images (5 missing)"
+NOT_RENDERED = "no image is left of 5 images (5 cannot be rendered)"
+THOROUGH = [pytest.mark.thorough]
+
+
 @pytest.mark.parametrize(
-    ("spoil", "line"),
+    ("kind", "spoil", "line"),
     [
-        (leave_only_jpeg_xl, "no image is left of 3 images (3 not an image)"),
-        (unmount_before_the_scan, "no image is left of 5 images (5 missing)"),
-        (unmount_before_rendering, "no image is left of 5 images (5 cannot be rendered)"),
+        *(pytest.param(kind, leave_only_jpeg_xl, JPEG_XL_ALONE, marks=THOROUGH) for kind in ("gallery", "recall")),
+        *(pytest.param(kind, BEFORE_SCAN, GONE, marks=THOROUGH) for kind in ("gallery", "recall")),
+        *(pytest.param(kind, BEFORE_RENDERING, NOT_RENDERED, marks=THOROUGH) for kind in ("gallery", "recall")),
+        ("precision", leave_only_jpeg_xl, "is not a folder"),
+        ("precision", BEFORE_SCAN, "contains none of the 60 annotated images (60 missing)"),
+        ("precision", BEFORE_RENDERING, "cannot_be_rendered (No such file or directory), the first of 60"),
     ],
 )
-@pytest.mark.thorough
 def test_images_none_of_which_can_be_read_publish_nothing(
     kind: str, spoil: Spoil, line: str, define: MakeDefinition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,7 +128,7 @@ def test_a_table_without_an_image_publishes_nothing(
 
 
 def test_captions_of_other_images_publish_nothing(tmp_path: Path) -> None:
-    assert "got no reply to any of the 5 questions" in refused_line("recall", write(tmp_path, {}))
+    assert "got no reply to any of the 5 questions" in refused_line("recall", define_recall(tmp_path, {}))
 
 
 @pytest.mark.parametrize(
@@ -145,22 +146,6 @@ def test_annotations_without_content_publish_nothing(
     data = json.loads((tmp_path / "instances.json").read_text())
     data |= {emptied: [], "annotations": []}
     (tmp_path / "instances.json").write_text(json.dumps(data))
-    assert line in refused_line("precision", file)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "line"),
-    [
-        (leave_only_jpeg_xl, "is not a folder"),
-        (unmount_before_the_scan, "contains none of the 60 annotated images (60 missing)"),
-        (unmount_before_rendering, "cannot_be_rendered (No such file or directory), the first of 60"),
-    ],
-)
-def test_annotated_images_that_go_away_publish_nothing(
-    spoil: Spoil, line: str, define: MakeDefinition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = define("precision")
-    spoil(monkeypatch, tmp_path)
     assert line in refused_line("precision", file)
 
 

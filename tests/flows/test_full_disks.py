@@ -21,24 +21,23 @@ from querytruth.errors import UserError
 from querytruth.sets import set_files
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions
 from tests.flows.image_web import make_definition as collecting
-from tests.flows.test_import_set import muge as write_muge
-from tests.flows.test_recall_set import CAPTIONS
-from tests.flows.test_shrinkage_guard import write
 from tests.images import make_jpeg
 from tests.loopback import loopback
+from tests.publisher_files import write_muge
+from tests.worlds import define_gallery, define_recall, fill_pile
 
 Make = Callable[..., Path]
-TOLD = r"No space left on device|Read-only file system"
-
-
-@pytest.fixture(params=["recall", "precision"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+TOLD = r"No space left on device|Read-only file system|disk I/O error|disk is full"  # in SQLite's words, too
 
 
 @pytest.fixture
-def definition(kind: str, tmp_path: Path, make_world: Make) -> Path:
-    return make_world(images=True) if kind == "precision" else write(tmp_path, CAPTIONS)
+def definition(kind: str, tmp_path: Path, make_world: Make, publisher: Path) -> Any:
+    """Of a set of this kind: its file, or its keys."""
+    if kind == "imported":
+        return {"kind": kind, "name": "muge", "format": "muge", "annotations": str(publisher), "out": "sets"}
+    if kind == "gallery":
+        return define_gallery(tmp_path, fill_pile(tmp_path / "pile"), render={"mode": "squash"})
+    return make_world(images=True) if kind == "precision" else define_recall(tmp_path)
 
 
 @pytest.fixture
@@ -52,30 +51,42 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", place], check=True)  # fails where anything, an idle image worker too, holds a file there
 
 
-def build(kind: str, definition: Path, out: Path) -> BuildResult:
+def build(kind: str, definition: Any, out: Path) -> BuildResult:
     with active_run(BuildRun()):
         return build_set(load_definition(definition, [f"out={out}"], kind))
+
+
+def refuse(build: Callable[[], object], disk: Path) -> None:
+    """The build ends with one line that says what to do, and publishes nothing."""
+    with pytest.raises(UserError, match=TOLD) as told:
+        build()
+    assert "\n" not in str(told.value) and "Next: " in str(told.value) and not versions(disk)
+
+
+def go_on(build: Callable[[], BuildResult], calm: BuildResult, disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,rw,size=30m", disk], check=True)
+    again = build()
+    assert again.manifest["content_digest"] == calm.manifest["content_digest"]
+    assert not list(set_files.verify_set(again.path))
 
 
 def versions(out: Path) -> list[str]:
     return [path.name for path in out.glob("*/v*")]
 
 
-@pytest.mark.parametrize("fault", ["full", "read-only"])
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [("gallery", [60]), ("recall", [60]), ("precision", [60]), ("imported", [4, 8, 12, 16, 24, 32, 48])],
+)
 @pytest.mark.slow
 def test_a_disk_that_cannot_be_written_is_one_line_and_the_same_command_goes_on(
-    kind: str, definition: Path, disk: Path, tmp_path: Path, fault: str
+    kind: str, sizes: list[int], definition: Any, disk: Path, tmp_path: Path
 ) -> None:
     calm = build(kind, definition, tmp_path / "calm")
-    if fault == "read-only":
-        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    with pytest.raises(UserError, match=TOLD) as told:
-        build(kind, definition, disk)
-    assert "\n" not in str(told.value) and "Next: " in str(told.value) and not versions(disk)
-    subprocess.run(["mount", "-o", "remount,rw,size=30m", disk], check=True)
-    again = build(kind, definition, disk)
-    assert again.manifest["content_digest"] == calm.manifest["content_digest"]
-    assert not list(set_files.verify_set(again.path))
+    for how in [*(f"size={size}k" for size in sizes), "ro"]:
+        subprocess.run(["mount", "-o", f"remount,{how}", disk], check=True)
+        refuse(lambda: build(kind, definition, disk), disk)
+    go_on(lambda: build(kind, definition, disk), calm, disk)
 
 
 @pytest.mark.parametrize("fault", ["full", "read-only"])
@@ -93,18 +104,14 @@ def test_a_collection_on_such_a_disk_is_one_line_too_and_goes_on(
         calm = build_set(collecting(tmp_path / "people", server.url, first=6, keep=5))
         subprocess.run(["mount", "-o", f"remount,{how}", disk], check=True)
         wanted = collecting(disk, server.url, first=6, keep=5)
-        with pytest.raises(UserError, match=rf"{TOLD}|disk I/O error|disk is full") as told:  # in SQLite's words, too
-            build_set(wanted)
-        assert "\n" not in str(told.value) and "Next: " in str(told.value) and not versions(disk)
-        subprocess.run(["mount", "-o", "remount,rw,size=30m", disk], check=True)
-        again = build_set(wanted)
-    assert again.manifest["content_digest"] == calm.manifest["content_digest"]
-    assert not list(set_files.verify_set(again.path))
+        refuse(lambda: build_set(wanted), disk)
+        go_on(lambda: build_set(wanted), calm, disk)
 
 
+@pytest.mark.parametrize("kind", ["recall", "precision"])
 @pytest.mark.slow
 def test_a_clock_that_jumps_changes_nothing(
-    kind: str, definition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, definition: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calm = build(kind, definition, tmp_path / "calm")
     rng, real = random.Random(0), time.time
@@ -126,23 +133,6 @@ def import_set_to(out: Path, publisher: Path) -> BuildResult:
     keys = {"format": "muge", "annotations": publisher, "out": out}
     with active_run(BuildRun()):
         return build_set(ImportDefinition(kind="imported", name="muge", **keys))
-
-
-@pytest.mark.slow
-def test_an_import_to_a_full_disk_is_one_line_and_the_same_command_goes_on(
-    disk: Path, tmp_path: Path, publisher: Path
-) -> None:
-    calm = import_set_to(tmp_path / "calm", publisher)
-    rooms = [f"size={size}k" for size in (4, 8, 12, 16, 24, 32, 48)]
-    for how in [*rooms, "ro"]:
-        subprocess.run(["mount", "-o", f"remount,{how}", disk], check=True)
-        with pytest.raises(UserError, match=TOLD) as told:
-            import_set_to(disk, publisher)
-        assert "\n" not in str(told.value) and "Next: " in str(told.value) and not versions(disk), how
-    subprocess.run(["mount", "-o", "remount,rw,size=30m", disk], check=True)
-    again = import_set_to(disk, publisher)
-    assert again.manifest["content_digest"] == calm.manifest["content_digest"]
-    assert not list(set_files.verify_set(again.path))
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT])

@@ -1,74 +1,49 @@
 """The gallery build, end to end: from a folder of whatever was found to a published set, the same however it is run."""
 
+import base64
 import errno
+import io
 import json
 import os
-import random
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile, ZipInfo
 
+import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
+import querytruth as qt
+from builders.imported_set import ImportDefinition
 from builders.publication import BuildResult
 from flows.definition_checks import render_starter
 from flows.definition_loader import load_definition
+from flows.import_set import import_set
 from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
 from querytruth.backends.images import scan_parts
 from querytruth.backends.images.image_reading import read_image
+from querytruth.backends.images.jpeg_files import read_plain_jpeg_header
 from querytruth.backends.steps import BuildRun, SilentReporter, active_run
 from querytruth.errors import UserError
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import content_digest
-from tests.images import draw_scene
+from tests.images import draw_scene, make_jpeg
 from tests.manifest_cuts import unrecorded_cuts
-from tests.worlds import build_of
+from tests.object_service import ObjectService
+from tests.worlds import build_of, define_gallery, fill_pile, save_photo
 
 Digest = Callable[..., str]
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
-def photo(path: Path, seed: int, day: int = 1, place: tuple[float, float] | None = None, **options: Any) -> None:
-    """A JPEG with a time, and a place where one is given."""
-    image = draw_scene(seed, options.pop("size", (160, 120)))
-    exif = Image.Exif()
-    exif.get_ifd(0x8769)[0x9003] = f"2024:05:{day:02} 10:00:00"
-    if place:
-        gps = exif.get_ifd(0x8825)
-        gps[1], gps[2], gps[3], gps[4] = "N", (place[0], 0.0, 0.0), "E", (place[1], 0.0, 0.0)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    image.save(path, exif=exif, **{"quality": 90, **options})
-
-
-def pile(folder: Path) -> Path:
-    """Twelve good photos, a copy, a copy without its metadata, a smaller and a darker version, a banner, a text, a
-    broken file, a FIFO and a link out of the folder."""
-    for n in range(12):
-        photo(folder / f"day {n % 4}" / f"{n:02}.jpg", n, day=n % 4 + 1, place=(10.0 + n % 3, 20.0))
-    shutil.copy(folder / "day 0" / "00.jpg", folder / "copy of 00.jpg")
-    data = (folder / "day 1" / "01.jpg").read_bytes()
-    (folder / "day 1" / "01 without exif.jpg").write_bytes(data[:2] + data[4 + int.from_bytes(data[4:6], "big") :])
-    draw_scene(2).resize((120, 90)).save(folder / "02 small.jpg", quality=80)
-    draw_scene(3).point(lambda value: int(value * 0.85)).save(folder / "03 darker.png")
-    draw_scene(50, (600, 60)).save(folder / "banner.png")
-    (folder / "notes.txt").write_text("no image")
-    (folder / "torn.jpg").write_bytes((folder / "day 0" / "04.jpg").read_bytes()[:-900])
-    os.mkfifo(folder / "pipe.jpg")
-    (folder.parent / "outside.jpg").write_bytes(data)
-    (folder / "link.jpg").symlink_to(folder.parent / "outside.jpg")
-    return folder
-
-
 def test_photos_keep_their_shape_and_the_set_lists_both_sizes(tmp_path: Path) -> None:
     for n, size in enumerate([(1600, 1200), (600, 900), (160, 120)]):
-        photo(tmp_path / "photos" / f"{n}.jpg", n, size=size)
-    result = build(definition(tmp_path, tmp_path / "photos"), workers=1)
+        save_photo(tmp_path / "photos" / f"{n}.jpg", n, size=size)
+    result = build(define_gallery(tmp_path, tmp_path / "photos"), workers=1)
     assert result.manifest["configuration"]["render"] == {"size": 512, "mode": "longer_side"}
     images = set_files.read_set(result.path).tables.images.sort_values("file_name")
     sizes = images[["width", "height", "rendered_width", "rendered_height"]].to_numpy().tolist()
@@ -81,23 +56,14 @@ def test_photos_keep_their_shape_and_the_set_lists_both_sizes(tmp_path: Path) ->
 @pytest.mark.thorough
 def test_a_definition_that_asks_for_squares_keeps_its_content_digest(mode: str, tmp_path: Path) -> None:
     for n in range(3):
-        photo(tmp_path / "photos" / f"{n}.jpg", n)
-    keys = definition(tmp_path, tmp_path / "photos", render={"size": 64, "mode": mode})
+        save_photo(tmp_path / "photos" / f"{n}.jpg", n)
+    keys = define_gallery(tmp_path, tmp_path / "photos", render={"size": 64, "mode": mode})
     result = build_set(load_definition(keys, [], "gallery"))
     tables = set_files.read_set(result.path).tables.to_arrow_tables()
     older = {**tables, "images": tables["images"].drop_columns(["rendered_width", "rendered_height"])}
     assert content_digest(older) == content_digest(tables) == result.manifest["content_digest"]
     again = build_set(load_definition(keys, ["render.mode=longer_side"], "gallery"))
     assert again.is_new and again.version == 2, "another shape is another version"
-
-
-def definition(folder: Path, images: Any, **more: Any) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "gallery.yaml"
-    keys = {"name": "pile", "kind": "gallery", "images": str(images), "out": str(folder / "sets"), "lose_at_most": None}
-    keys |= more
-    path.write_text(json.dumps(keys))
-    return path
 
 
 def build(path: Path, *overrides: str, rescan: bool = False, workers: int = 2) -> BuildResult:
@@ -112,7 +78,7 @@ def stages(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def published(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
     """The gallery of the pile, to be read and not changed."""
     folder = tmp_path_factory.mktemp("published")
-    return build(definition(folder, pile(folder / "pile")))
+    return build(define_gallery(folder, fill_pile(folder / "pile")))
 
 
 def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(published: BuildResult) -> None:
@@ -152,7 +118,7 @@ def test_the_groups_say_who_stands_for_whom_and_why(published: BuildResult) -> N
 
 @pytest.mark.thorough
 def test_places_and_times_are_told_and_chosen_by(tmp_path: Path) -> None:
-    path = definition(tmp_path, pile(tmp_path / "pile"), select={"count": 3})
+    path = define_gallery(tmp_path, fill_pile(tmp_path / "pile"), select={"count": 3})
     tables = set_files.read_set(build(path).path).tables
     assert sorted(tables.images["latitude"]) == [10.0, 11.0, 12.0], "three images of three places"
     assert set(tables.images["longitude"]) == {20.0}
@@ -171,12 +137,12 @@ def test_a_second_build_reads_only_what_is_new(tmp_path: Path, monkeypatch: pyte
             yield found
 
     monkeypatch.setitem(scan_parts.scan_part.__kwdefaults__, "read", counted)
-    path = definition(tmp_path, pile(tmp_path / "pile"), render=None)
+    path = define_gallery(tmp_path, fill_pile(tmp_path / "pile"), render=None)
     first = build(path)
     assert len(read) == 19
     read.clear()
     assert build(path).is_new is False and read == []
-    photo(tmp_path / "pile" / "new.jpg", 77)
+    save_photo(tmp_path / "pile" / "new.jpg", 77)
     (tmp_path / "pile" / "day 3" / "07.jpg").unlink()
     second = build(path)
     assert [Path(name).name for name in read] == ["new.jpg"]
@@ -188,9 +154,9 @@ def test_a_second_build_reads_only_what_is_new(tmp_path: Path, monkeypatch: pyte
 def test_a_new_cut_needs_no_new_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "pile"
     for n in range(6):
-        photo(folder / f"{n}.jpg", n)
+        save_photo(folder / f"{n}.jpg", n)
     draw_scene(9).filter(ImageFilter.GaussianBlur(25)).save(folder / "uniform.png")
-    path = definition(tmp_path, folder, render=None)
+    path = define_gallery(tmp_path, folder, render=None)
     assert len(set_files.read_set(build(path).path).tables.images) == 7
     nobody = lambda locations: pytest.fail("read again") if list(locations) else iter([])  # noqa: E731
     monkeypatch.setitem(scan_parts.scan_part.__kwdefaults__, "read", nobody)
@@ -200,10 +166,10 @@ def test_a_new_cut_needs_no_new_scan(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.thorough
 def test_lists_tables_and_urls_are_sources_too(tmp_path: Path) -> None:
-    folder = pile(tmp_path / "pile")
+    folder = fill_pile(tmp_path / "pile")
     names = [f"day {n % 4}/{n:02}.jpg" for n in range(12)]
     (folder / "some.txt").write_text("\n".join([*names[:5], "gone.jpg", "../outside.jpg", names[0]]))
-    told = build(definition(tmp_path / "list", folder / "some.txt", render=None))
+    told = build(define_gallery(tmp_path / "list", folder / "some.txt", render=None))
     assert stages(told.manifest)["list"]["rejected"] == {"listed_twice": 1, "not_a_relative_name": 1}
     assert stages(told.manifest)["scan"]["quarantined"] == {"missing": 1}
     rows = ["path,licence,source_url,taken_at,latitude,longitude"]
@@ -211,14 +177,14 @@ def test_lists_tables_and_urls_are_sources_too(tmp_path: Path) -> None:
     draw_scene(60).save(folder / "bare.png")
     rows.append("bare.png,CC BY 4.0,,2001-02-03T04:05:06,-33.5,151.25")
     (folder / "some.csv").write_text("\n".join(rows))
-    tables = set_files.read_set(build(definition(tmp_path / "table", folder / "some.csv", render=None)).path).tables
+    tables = set_files.read_set(build(define_gallery(tmp_path / "table", folder / "some.csv", render=None)).path).tables
     images = tables.images.set_index("file_name")
     assert images.loc[names[0], ["licence", "source_url"]].tolist() == ["CC0", "https://example.org/0"]
     assert images.loc[names[0], "taken_at"] == "2024-05-01T10:00:00", "the camera knows better than the table"
     assert images.loc["bare.png", ["taken_at", "latitude"]].tolist() == ["2001-02-03T04:05:06", -33.5]
     shutil.make_archive(str(tmp_path / "album"), "zip", folder / "day 0")
     url = f"zip://::file://{tmp_path / 'album.zip'}"
-    zipped = build(definition(tmp_path / "zip", url))
+    zipped = build(define_gallery(tmp_path / "zip", url))
     assert set(set_files.read_set(zipped.path).tables.images["file_name"]) == {"00.jpg", "04.jpg", "08.jpg"}
 
 
@@ -232,93 +198,31 @@ def test_names_in_an_archive_are_read_in_the_encoding_that_wrote_them(tmp_path: 
     names = ["grün.jpg", "é.jpg"] if encoding == "cp437" else ["海边的狗.jpg", "城市/夜景.jpg", "plain.jpg"]
     with ZipFile(tmp_path / "album.zip", "w") as archive:
         for number, name in enumerate(names):
-            photo(tmp_path / "some.jpg", number)
+            save_photo(tmp_path / "some.jpg", number)
             archive.writestr(_UnmarkedName(name.encode(encoding).decode("cp437")), (tmp_path / "some.jpg").read_bytes())
-    built = build(definition(tmp_path, f"zip://::file://{tmp_path}/album.zip"))
+    built = build(define_gallery(tmp_path, f"zip://::file://{tmp_path}/album.zip"))
     assert set(set_files.read_set(built.path).tables.images["file_name"]) == set(names)
 
 
 def test_a_set_that_only_names_its_images_says_where_they_lie(tmp_path: Path) -> None:
     folder = tmp_path / "pile"
-    photo(folder / "照片\n1.jpg", 1)
-    photo(Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.jpg")), 2)
-    result = build(definition(tmp_path, folder, render=None))
+    save_photo(folder / "照片\n1.jpg", 1)
+    save_photo(Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.jpg")), 2)
+    result = build(define_gallery(tmp_path, folder, render=None))
     tables = set_files.read_set(result.path).tables
     assert [Path(path).read_bytes()[:2] for path in tables.images["path"]] == [b"\xff\xd8"]
     assert dict(zip(tables.ledger["item"], tables.ledger["reason"], strict=True)) == {
         "bytes:caf%E9.jpg": "name_not_utf8"
     }
-    rendered = build(definition(tmp_path / "rendered", folder), workers=1)
+    rendered = build(define_gallery(tmp_path / "rendered", folder), workers=1)
     assert rendered.manifest["counts"]["images"] == 2
-
-
-@pytest.mark.slow
-def test_twelve_environments_give_one_digest(digest_of: Digest, tmp_path: Path) -> None:
-    def here(n: int, shuffled: bool = False) -> Path:
-        folder = tmp_path / f"place {n}" / "pile"
-        folder.mkdir(parents=True)
-        made = sorted(path for path in pattern.rglob("*") if path.is_file() and not path.is_symlink())
-        if shuffled:
-            random.Random(n).shuffle(made)
-        for path in made:
-            target = folder / path.relative_to(pattern)
-            target.parent.mkdir(exist_ok=True)
-            shutil.copyfile(path, target)
-        return definition(folder.parent, folder, select={"count": 9})
-
-    pattern = pile(tmp_path / "pattern")
-    for odd in ("pipe.jpg", "link.jpg"):
-        (pattern / odd).unlink()
-    digests = {
-        digest_of("gallery", here(1)),
-        digest_of("gallery", here(2), workers=4),
-        digest_of("gallery", here(3), PYTHONHASHSEED="1"),
-        digest_of("gallery", here(4), PYTHONHASHSEED="99", TZ="Asia/Shanghai"),
-        digest_of("gallery", here(5), TZ="America/St_Johns"),
-        digest_of("gallery", here(6), LC_ALL="C", LANG="C"),
-        digest_of("gallery", here(7), LC_ALL="tr_TR.UTF-8"),
-        digest_of("gallery", here(8), PYTHONUTF8="0", LC_ALL="POSIX"),
-        digest_of("gallery", here(9), umask=0o077),
-        digest_of("gallery", here(10, shuffled=True)),
-        digest_of("gallery", here(11, shuffled=True), workers=3),
-        digest_of("gallery", here(12, shuffled=True), workers=2, PYTHONHASHSEED="7", TZ="UTC", LC_ALL="C"),
-    }
-    assert len(digests) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(2400)
-def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
-    digest_of: Digest, start_build: Start, tmp_path: Path
-) -> None:
-    folder = tmp_path / "album"
-    for n in range(120):
-        photo(folder / f"{n:03}.jpg", n, day=n % 28 + 1, size=(640, 480))
-    start = time.monotonic()
-    wanted = digest_of("gallery", definition(tmp_path / "calm", folder), 2)
-    whole = time.monotonic() - start
-    killed = 0
-    for n in range(50):
-        path = definition(tmp_path / f"killed{n}", folder)
-        process = start_build("gallery", path)
-        try:
-            process.wait(timeout=whole * (0.2 + 0.8 * n / 50))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            killed += process.wait() == -9
-        published = list((path.parent / "sets" / "pile").glob("v*"))
-        assert all(list(set_files.verify_set(version)) == [] for version in published)
-        start = time.monotonic()  # how long a build takes now: the machine may have become busier, or less so
-        assert digest_of("gallery", path, 2) == wanted
-        whole = time.monotonic() - start
-    assert killed >= 40
 
 
 @pytest.mark.thorough
 def test_two_builds_at_once_wait_for_each_other_and_agree(
     digest_of: Digest, start_build: Start, tmp_path: Path
 ) -> None:
-    path = definition(tmp_path, pile(tmp_path / "pile"))
+    path = define_gallery(tmp_path, fill_pile(tmp_path / "pile"))
     other = start_build("gallery", path)
     digest_of("gallery", path)
     assert other.wait(60) == 0
@@ -330,7 +234,7 @@ def test_two_builds_at_once_wait_for_each_other_and_agree(
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from querytruth.backends.files import parquet_files as checked_parquet
 
-    path = definition(tmp_path, pile(tmp_path / "pile"))
+    path = define_gallery(tmp_path, fill_pile(tmp_path / "pile"))
     real = checked_parquet.write_atomically
     written: list[Path] = []
 
@@ -349,35 +253,17 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small disk")
-def test_on_a_disk_that_is_really_full_the_build_says_so_and_goes_on_elsewhere(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", disk], capture_output=True).returncode:
-        pytest.skip("cannot mount a small disk here")
-    try:
-        path = definition(disk / "x", pile(tmp_path / "pile"), render={"mode": "squash"})
-        with pytest.raises(UserError, match=r"No space left.*Next: "):
-            build(path)
-        assert not list((disk / "x" / "sets" / "pile").glob("v*"))
-        subprocess.run(["mount", "-o", "remount,size=30m", disk], check=True)
-        assert list(set_files.verify_set(build(path).path)) == []
-    finally:
-        subprocess.run(["umount", disk], check=True)
-
-
-@pytest.mark.thorough
 def test_a_rebuild_comes_to_the_same_digest_and_names_changed_input(tmp_path: Path) -> None:
-    result = build(definition(tmp_path, pile(tmp_path / "pile")))
+    result = build(define_gallery(tmp_path, fill_pile(tmp_path / "pile")))
     again = rebuild_tables(result.path)
     assert again.digest == result.manifest["content_digest"] and again.inputs_changed == []
-    photo(tmp_path / "pile" / "new.jpg", 77)
+    save_photo(tmp_path / "pile" / "new.jpg", 77)
     changed = rebuild_tables(result.path)
     assert changed.digest != result.manifest["content_digest"] and changed.inputs_changed == ["pile"]
 
 
 def test_a_plan_counts_and_writes_nothing(tmp_path: Path) -> None:
-    path = definition(tmp_path, pile(tmp_path / "pile"), render=None)
+    path = define_gallery(tmp_path, fill_pile(tmp_path / "pile"), render=None)
     with active_run(BuildRun()):
         plan = plan_set(load_definition(path, [], "gallery"))
     assert not (tmp_path / "sets").exists()
@@ -391,40 +277,26 @@ def test_a_plan_counts_and_writes_nothing(tmp_path: Path) -> None:
 def test_the_output_below_the_images_is_not_scanned(tmp_path: Path) -> None:
     folder = tmp_path / "pile"
     for n in range(5):
-        photo(folder / f"{n}.jpg", n)
-    path = definition(folder, folder, render=None)
+        save_photo(folder / f"{n}.jpg", n)
+    path = define_gallery(folder, folder, render=None)
     first, second = build(path), build(path, "title=again")
     assert first.manifest["counts"]["images"] == second.manifest["counts"]["images"] == 5
     assert stages(second.manifest)["list"]["entered"] == 6, "five images and the definition"
 
 
-@pytest.mark.parametrize("runner", ["threads", "dask"])
-@pytest.mark.slow
-def test_under_prefect_the_same_steps_give_the_same_digest(
-    under_prefect: Callable[..., str], tmp_path: Path, runner: str
-) -> None:
-    if runner != "threads":
-        pytest.importorskip("distributed")
-    folder = pile(tmp_path / "pile")
-    calm = build(definition(tmp_path / "calm", folder))
-    printed = under_prefect("gallery", definition(tmp_path / "engine", folder), runner)
-    assert f"digest {calm.manifest['content_digest']}" in printed
-    assert "scan images" in printed
-
-
 def test_sources_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is missing"):
-        build(definition(tmp_path, tmp_path / "gone"))
+        build(define_gallery(tmp_path, tmp_path / "gone"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="contains no images"):
-        build(definition(tmp_path, tmp_path / "empty"))
+        build(define_gallery(tmp_path, tmp_path / "empty"))
     with pytest.raises(UserError, match="password"):
-        build(definition(tmp_path, "s3://key:secret@bucket/album"))
+        build(define_gallery(tmp_path, "s3://key:secret@bucket/album"))
 
 
 def test_a_build_says_that_it_leaves_camera_photos_out(tmp_path: Path) -> None:
-    photo(tmp_path / "photos" / "camera.jpg", 1, size=(600, 400))
-    photo(tmp_path / "photos" / "phone.jpg", 2, size=(400, 300))
+    save_photo(tmp_path / "photos" / "camera.jpg", 1, size=(600, 400))
+    save_photo(tmp_path / "photos" / "phone.jpg", 2, size=(400, 300))
 
     class Lines(SilentReporter):
         def log(self, text: str) -> None:
@@ -434,7 +306,9 @@ def test_a_build_says_that_it_leaves_camera_photos_out(tmp_path: Path) -> None:
     with active_run(BuildRun(Lines(), 1)):
         build_set(
             load_definition(
-                definition(tmp_path, tmp_path / "photos", filter={"max_side": 600}, render=None), [], "gallery"
+                define_gallery(tmp_path, tmp_path / "photos", filter={"max_side": 600}, render=None),
+                [],
+                "gallery",
             )
         )
     assert any("1 images are left out because a side reaches 600 pixels" in line for line in logged), logged
@@ -442,7 +316,7 @@ def test_a_build_says_that_it_leaves_camera_photos_out(tmp_path: Path) -> None:
 
 def test_a_build_says_that_fewer_images_are_left_than_it_was_asked_for(tmp_path: Path) -> None:
     for number in range(3):
-        photo(tmp_path / "photos" / f"{number}.jpg", number)
+        save_photo(tmp_path / "photos" / f"{number}.jpg", number)
 
     class Lines(SilentReporter):
         def log(self, text: str) -> None:
@@ -452,7 +326,9 @@ def test_a_build_says_that_fewer_images_are_left_than_it_was_asked_for(tmp_path:
     with active_run(BuildRun(Lines(), 1)):
         build_set(
             load_definition(
-                definition(tmp_path, tmp_path / "photos", select={"count": 1000}, render=None), [], "gallery"
+                define_gallery(tmp_path, tmp_path / "photos", select={"count": 1000}, render=None),
+                [],
+                "gallery",
             )
         )
     assert "select.count asks for 1,000 images, but only 3 are left: all are selected" in logged
@@ -467,7 +343,71 @@ def test_a_starter_lets_24_megapixels_pass(tmp_path: Path) -> None:
 
 def test_a_filter_that_rejects_every_image_publishes_nothing(tmp_path: Path) -> None:
     for n in range(3):
-        photo(tmp_path / "photos" / f"{n}.jpg", n)
+        save_photo(tmp_path / "photos" / f"{n}.jpg", n)
     with pytest.raises(UserError, match=r"no image is left of 3 images \(3 too small\).*Next: loosen `filter`"):
-        build(definition(tmp_path, tmp_path / "photos", filter={"min_side": 500}))
+        build(define_gallery(tmp_path, tmp_path / "photos", filter={"min_side": 500}))
     assert not list((tmp_path / "sets").glob("pile/v*"))
+
+
+@pytest.mark.thorough
+def test_images_are_read_where_they_lie(object_service: ObjectService, tmp_path: Path) -> None:
+    for number in range(3):
+        data = make_jpeg((number * 80, 99, 9), (64, 48))
+        object_service.ask("PUT", f"photos/summer/{number}.jpg", data)
+    (tmp_path / "list.txt").write_text(f"s3://{object_service.bucket}/photos/summer/1.jpg\n")
+    keys = {
+        "kind": "gallery",
+        "out": str(tmp_path / "sets"),
+        "render": {"size": 32},
+        "near_duplicates": {"distance": None},
+    }
+    whole = qt.build({**keys, "name": "whole", "images": f"s3://{object_service.bucket}/photos"})
+    listed = qt.build({**keys, "name": "listed", "images": str(tmp_path / "list.txt")})
+    assert len(qt.load(whole.path).images) == 3 and len(qt.load(listed.path).images) == 1
+    assert set(qt.load(listed.path).images["image_id"]) < set(qt.load(whole.path).images["image_id"])
+
+
+def encoded(seed: int, size: tuple[int, int]) -> bytes:
+    values, out = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8), io.BytesIO()
+    Image.fromarray(values).resize(size, Image.Resampling.BICUBIC).save(out, "JPEG", quality=90)
+    return out.getvalue()
+
+
+def damaged(data: bytes) -> bytes:
+    """All but the last codes, closed by an end mark."""
+    header = read_plain_jpeg_header(data)
+    assert header is not None
+    return data[: header.coded_from + (len(data) - header.coded_from) * 19 // 20] + b"\xff\xd9"
+
+
+def test_a_damaged_file_does_not_stand_for_a_smaller_whole_one(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "large.jpg").write_bytes(damaged(encoded(1, (640, 480))))
+    (tmp_path / "photos" / "small.jpg").write_bytes(encoded(1, (320, 240)))
+    keys = {"name": "pile", "kind": "gallery", "images": str(tmp_path / "photos"), "out": str(tmp_path / "sets")}
+    (tmp_path / "gallery.yaml").write_text(json.dumps(keys))
+    result = build_set(load_definition(tmp_path / "gallery.yaml", [], "gallery"))
+    tables = set_files.read_set(result.path).tables
+    assert tables.images["file_name"].tolist() == ["small.jpg"]
+    row = tables.ledger.set_index("item").loc["large.jpg"]
+    assert row[["stage", "bucket", "reason"]].tolist() == ["scan", "quarantined", "damaged"]
+    assert row["detail"] == "Corrupt JPEG data: premature end of data segment"
+
+
+@pytest.mark.thorough
+def test_a_publishers_damaged_image_stays_and_does_not_represent_its_group(tmp_path: Path) -> None:
+    """The publisher's figures are made with it."""
+    large, small = damaged(encoded(1, (640, 480))), encoded(1, (320, 240))
+    source = tmp_path / "muge"
+    source.mkdir()
+    query = {"query_id": 1, "query_text": "红色", "item_ids": [10, 11]}
+    (source / "MR_valid_queries.jsonl").write_text(json.dumps(query, ensure_ascii=False), "utf-8")
+    lines = [f"{number}\t{base64.b64encode(data).decode()}\n" for number, data in ((10, large), (11, small))]
+    (source / "MR_valid_imgs.tsv").write_text("".join(lines))
+    definition = ImportDefinition(
+        kind="imported", name="muge", format="muge", annotations=source, out=tmp_path / "sets"
+    )
+    tables = set_files.read_set(import_set(definition).path).tables
+    assert len(tables.images) == 2 and len(tables.qrels) == 2
+    widths = dict(zip(tables.duplicates["width"], tables.duplicates["is_representative"], strict=True))
+    assert widths == {640: False, 320: True}

@@ -3,18 +3,13 @@ and without the web."""
 
 import json
 import os
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from builders.generated.collect_stage import run_collect_stage
@@ -24,14 +19,16 @@ from builders.publication import BuildResult
 from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
 from querytruth.backends.steps import BuildRun, active_run
-from querytruth.backends.web.image_fetch_pool import DECODER_COUNT, FILES_PER_BATCH
 from querytruth.errors import UserError
+from querytruth.records import stable_hash
 from querytruth.sets import set_files
 from querytruth.sets.review_csv import ReviewTableOptions
 from querytruth.sets.review_tables import ImportTolerances
+from querytruth.sets.set_files import StoredSet, read_set, verify_set
 from tests.backends.web.hostile_web import draw_image
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions, make_definition
-from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, loopback
+from tests.flows.scripted_judge import ScriptedJudge, answer_pairs, digests_of, list_judged
+from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, answer_late, loopback
 from tests.manifest_cuts import unrecorded_cuts
 
 KINDS = ["", "gone", "", "twin", "", "", "page", "", "told_long", ""]  # 6 are good
@@ -178,83 +175,16 @@ def _bodies(wanted: GeneratedDefinition, result: BuildResult) -> list[Path]:
     return [folder / sha256[:2] / sha256 for sha256 in images["sha256"]]
 
 
-def jittery(seed: int) -> Callable[[ReceivedRequest], LoopbackAnswer]:
-    """Hosts that answer in an order of their own every time."""
-    web, rng, lock = FakeImageWeb(KINDS), random.Random(seed), threading.Lock()
-
-    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
-        with lock:
-            pause = rng.choice([0, 0.001, 0.01, 0.03])
-        time.sleep(pause)
-        return web(asked)
-
-    return answer
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("orders", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_who_answers_first_does_not_matter(make: Make, orders: int) -> None:
     found = set()
-    with loopback(jittery(0)) as server:
+    with loopback(answer_late(FakeImageWeb(KINDS), 0)) as server:
         for seed in range(orders):
-            server.answer = jittery(seed)
+            server.answer = answer_late(FakeImageWeb(KINDS), seed)
             limits = {"concurrency": 1 + seed % 16}
             found.add(build(make(server.url, f"sets{seed}", limits=limits)).manifest["content_digest"])
     assert len(found) == 1
-
-
-_CHILD = """
-import sys
-from pathlib import Path
-import pytest
-from flows.set_kinds import build_set
-from flows.definition_loader import GeneratedDefinition
-from querytruth.backends.steps import BuildRun, active_run
-from tests.flows.image_web import allow_loopback
-from tests.manifest_cuts import unrecorded_cuts
-if __name__ == "__main__":
-    allow_loopback(pytest.MonkeyPatch())
-    with active_run(BuildRun()):
-        definition = GeneratedDefinition.model_validate_json(Path(sys.argv[1]).read_text())
-        print(build_set(definition).manifest["content_digest"])
-"""
-
-
-def child(wanted: GeneratedDefinition, folder: Path) -> subprocess.Popen[str]:
-    (folder / "wanted.json").write_text(wanted.model_dump_json())
-    (folder / "child.py").write_text(_CHILD)
-    words = [sys.executable, str(folder / "child.py"), str(folder / "wanted.json")]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
-    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("after", [1, 3, 5, 8, 14, 22])
-def test_killed_at_any_moment_it_goes_on_and_fetches_nothing_twice_that_was_kept(
-    make: Make, tmp_path: Path, after: int
-) -> None:
-    web, reached = FakeImageWeb(KINDS), threading.Event()
-
-    def slowly(asked: ReceivedRequest) -> LoopbackAnswer:
-        time.sleep(0.03)
-        if len(server.asked) > after:
-            reached.set()
-        return web(asked)
-
-    with loopback(slowly) as server:
-        wanted = make(server.url, limits={"concurrency": 2})
-        first = child(wanted, tmp_path)
-        assert reached.wait(60)
-        os.kill(first.pid, signal.SIGKILL)
-        first.wait()
-        second = child(wanted, tmp_path)
-        assert second.wait(60) == 0 and second.stdout is not None
-        twice = [path for path, count in Counter(asked.path for asked in server.asked).items() if count > 1]
-        assert len(twice) <= 2 + FILES_PER_BATCH * (1 + DECODER_COUNT), (
-            "only what was under way, or came and was not yet kept"
-        )
-        whole = build(make(server.url, "whole")).manifest["content_digest"]
-    assert second.stdout.read().strip() == whole
 
 
 class Impatient:
@@ -420,3 +350,90 @@ def of_an_album(make: Make, folder: Path, texts: list[str], out: str = "sets") -
     wanted = make("http://127.0.0.1:9", out, min_results=1)
     album = {"search": "folder", "options": {"index": str(folder / "album.csv")}}
     return wanted.model_copy(update={"collect": wanted.collect.model_copy(update=album)})
+
+
+JUDGED_QUERIES, KEEP = 20, 6
+
+
+@pytest.fixture
+def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GeneratedDefinition:
+    """Twenty queries with six images each, of which the search is about three times in four right; all is fetched."""
+    allow_loopback(monkeypatch)
+    collect_with_decisions(tmp_path / "sets", "web", JUDGED_QUERIES)
+    with loopback(FakeImageWeb([""] * KEEP)) as server:
+        plain = make_definition(tmp_path / "sets", server.url, first=KEEP, keep=KEEP)
+        with active_run(BuildRun()):
+            build_set(plain)
+    return plain
+
+
+def fits(text: str, digest: str) -> bool:
+    return stable_hash("truth", text, digest) % 4 > 0
+
+
+def build_and_read(definition: GeneratedDefinition) -> tuple[BuildResult, StoredSet]:
+    """A build that could not ask the web."""
+    with active_run(BuildRun()):
+        result = build_set(definition)
+    return result, read_set(result.path)
+
+
+def judge_with(definition: GeneratedDefinition, url: str) -> GeneratedDefinition:
+    keys: dict[str, Any] = definition.model_dump() | {"judge": ScriptedJudge.keys(url)}
+    return GeneratedDefinition.model_validate(keys)
+
+
+def test_a_judge_takes_out_what_the_search_got_wrong_once_people_calibrate_it(found: GeneratedDefinition) -> None:
+    with loopback(ScriptedJudge(fits)) as server:
+        judged = judge_with(found, server.url)
+        assert plan_set(judged)["judge_calls_at_most"] == JUDGED_QUERIES * KEEP
+        first, unknown = build_and_read(judged)
+        assert len(server.asked) == JUDGED_QUERIES * KEEP and not first.is_new, (
+            "a judge that nobody checked changes nothing"
+        )
+
+        pairs = list_judged(unknown.tables, "web")
+        texts, digests = texts_of(unknown), digests_of(unknown)
+        answered = sorted(pairs, key=lambda pair: stable_hash("person", *pair))[:60]
+        answer_pairs(unknown, answered, fits)
+        done, sure = build_and_read(judged)
+        assert len(server.asked) == JUDGED_QUERIES * KEEP, "no question is asked twice"
+        assert not build_and_read(judged)[0].is_new
+    notes, tables = done.manifest["notes"]["judge"], sure.tables
+    assert notes["answers"] == 60 and notes["asked"] == JUDGED_QUERIES * KEEP == notes["merged"] + notes["waiting"]
+    assert set(tables.qrels["judged_by"]) == {"human", "judge"}
+    by_judge = list_judged(tables, "judge")
+    before = np.mean([fits(texts[query], digests[image]) for query, image in pairs])
+    after = np.mean([fits(texts[query], digests[image]) for query, image in by_judge])
+    assert before < 0.85 < 0.95 < after, "the truth is what is right, no longer what was found"
+    right = {pair for pair in pairs if fits(texts[pair[0]], digests[pair[1]])}
+    kept = {*by_judge, *list_judged(tables, "human")}
+    assert len(right & kept) > 0.85 * len(right)
+    waiting = zip(tables.candidate_judgments["query_id"], tables.candidate_judgments["image_id"], strict=True)
+    assert not kept & set(waiting) and (tables.candidate_judgments["score"] < 0.8).all()
+    assert tables.candidate_judgments["evidence"].str.contains("result [1-6] of baidu", regex=True).all()
+    assert not list(verify_set(done.path)) and not [one for one in lint_tables(tables) if one.severity == "error"]
+    assert rebuild_tables(done.path).digest == done.manifest["content_digest"]
+    assert "a judge or a person confirmed that it fits" in done.manifest["grades"]["1"]
+    assert not any("nobody checked them" in one for one in done.manifest["known_limitations"])
+
+
+def test_a_query_without_a_sure_image_is_quarantined_with_its_reason(found: GeneratedDefinition) -> None:
+    plain = read_set(found.out / "web" / "v1")
+    texts = texts_of(plain)
+    unlucky = min(texts.values())
+
+    def never(text: str, digest: str) -> bool:
+        return fits(text, digest) and text != unlucky
+
+    others = [pair for pair in list_judged(plain.tables, "web") if texts[pair[0]] != unlucky]
+    answer_pairs(plain, others[:60], fits)
+    with loopback(ScriptedJudge(never, hits=1.0, misses=0.0)) as server:
+        done, sure = build_and_read(judge_with(found, server.url))
+    (stage,) = [one for one in done.manifest["funnel"] if one["stage"] == "sure"]
+    assert stage["quarantined"] == {"no_sure_image": 1} and unlucky not in set(sure.tables.queries["text"])
+    assert unlucky not in set(sure.tables.candidate_judgments["query_id"].map(texts))
+
+
+def texts_of(stored: StoredSet) -> dict[str, str]:
+    return dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))

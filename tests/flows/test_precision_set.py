@@ -1,10 +1,9 @@
 """The precision build, end to end: from an annotation file to a published set, the same however it is run."""
 
+import itertools
 import json
-import random
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from builders.lint import lint_tables
 from builders.precision.definition import PrecisionDefinition
 from builders.precision.tag_tree import build_tree_from_categories, detect_name_language, list_names_of_other_languages
 from builders.publication import publish_decisions
@@ -22,6 +22,7 @@ from flows.set_kinds import build_set
 from querytruth.errors import UserError
 from querytruth.sets import decision_log, set_files
 from querytruth.sets.decision_records import QueryDecision
+from tests.family_oracle import Box, judge
 from tests.manifest_cuts import unrecorded_cuts
 
 Make = Callable[..., Path]
@@ -196,71 +197,6 @@ def test_a_decision_survives_a_new_build_and_stale_ones_are_told(make_world: Mak
     assert [s["accepted"] - s["entered"] for s in third.manifest["funnel"] if s["stage"] == "review"] == [-1, -1]
 
 
-@pytest.mark.slow
-def test_twelve_environments_give_one_digest(make_world: Make, digest_of: Digest, tmp_path: Path) -> None:
-    def here(n: int, shuffle: bool = False) -> Path:
-        definition = make_world(folder=tmp_path / f"place {n}", images=True)
-        if shuffle:
-            path = definition.parent / "instances.json"
-            data = json.loads(path.read_text())
-            for rows in data.values():
-                random.Random(n).shuffle(rows)
-            path.write_text(json.dumps(dict(reversed(data.items())), indent=1))
-        return definition
-
-    run = digest_of
-    digests = {
-        run("precision", here(1)),
-        run("precision", here(2), workers=4),
-        run("precision", here(3), PYTHONHASHSEED="1"),
-        run("precision", here(4), PYTHONHASHSEED="99", TZ="Asia/Shanghai"),
-        run("precision", here(5), TZ="America/St_Johns"),
-        run("precision", here(6), LC_ALL="C", LANG="C"),
-        run("precision", here(7), LC_ALL="tr_TR.UTF-8"),
-        run("precision", here(8), PYTHONUTF8="0", LC_ALL="POSIX"),
-        run("precision", here(9), umask=0o077),
-        run("precision", here(10, shuffle=True)),
-        run("precision", here(11, shuffle=True), workers=3),
-        run("precision", here(12, shuffle=True), workers=2, PYTHONHASHSEED="7", TZ="UTC", LC_ALL="C"),
-    }
-    assert len(digests) == 1
-
-
-@pytest.mark.timeout(1200)
-@pytest.mark.slow
-def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
-    make_world: Make, digest_of: Digest, start_build: Start, tmp_path: Path
-) -> None:
-    options: dict[str, Any] = {"images": True, "render": {"size": 256, "mode": "squash"}}
-    wanted = digest_of("precision", make_world(folder=tmp_path / "calm", **options))
-    start = time.monotonic()
-    digest_of("precision", make_world(folder=tmp_path / "timed", **options))
-    whole = time.monotonic() - start
-    killed = 0
-    for n in range(50):
-        definition = make_world(folder=tmp_path / f"killed{n}", **options)
-        process = start_build("precision", definition)
-        try:
-            process.wait(timeout=whole * (0.2 + 0.8 * n / 50))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            killed += process.wait() == -9
-        published = list((definition.parent / "sets" / "pets").glob("v*"))
-        assert all(list(set_files.verify_set(version)) == [] for version in published)
-        assert digest_of("precision", definition) == wanted
-    assert killed >= 40
-
-
-@pytest.mark.slow
-def test_under_prefect_the_same_steps_give_the_same_digest(
-    make_world: Make, under_prefect: Callable[..., str], tmp_path: Path
-) -> None:
-    calm = build(make_world(folder=tmp_path / "calm", images=True))
-    printed = under_prefect("precision", make_world(folder=tmp_path / "engine", images=True))
-    assert f"digest {calm.manifest['content_digest']}" in printed
-    assert "judge" in printed
-
-
 @pytest.mark.parametrize(
     ("files", "reading", "levels"),
     [
@@ -397,3 +333,179 @@ def test_names_that_only_look_the_same_are_refused_with_their_code_points(make_w
     ) as told:
         build(definition)
     assert "\n" not in str(told.value) and not list((tmp_path / "sets").rglob("v*"))
+
+
+ALL = ["count", "size", "spatial", "negation"]
+
+
+def test_families_need_annotations_of_each_object(make_world: Make) -> None:
+    with pytest.raises(UserError, match="exhaustive"):
+        load_definition(make_world(families=["negation"]), [], "precision")
+
+
+@pytest.mark.parametrize("key", ["neg_category_ids", "not_exhaustive_category_ids"])
+def test_annotations_that_list_labels_by_image_are_not_exhaustive(make_world: Make, key: str) -> None:
+    definition = make_world(families=["negation"], exhaustive=True)
+    file = definition.parent / "instances.json"
+    annotations = json.loads(file.read_text())
+    annotations["images"][-1][key] = [1]
+    file.write_text(json.dumps(annotations))
+    with pytest.raises(UserError, match=rf"instances.json \(families\): lists per image .*{key}.*exhaustive: by_image"):
+        build(definition)
+    assert build(definition, "families=[]", "name=plain").is_new
+
+
+def test_without_families_a_set_is_as_before(make_world: Make) -> None:
+    plain = build(make_world("plain"))
+    stated = build(make_world("stated", families=[], family_rules={"cap": 1}, exhaustive=True))
+    assert plain.manifest["content_digest"] == stated.manifest["content_digest"]
+    assert plain.manifest["grades"] == stated.manifest["grades"]
+
+
+def test_families_of_the_small_world(make_world: Make) -> None:
+    definition = make_world(families=ALL, exhaustive=True, labels="from_annotations")
+    planned = plan_precision(load_definition(definition, [], "precision"))
+    built = build(definition)
+    tables = set_files.read_set(built.path).tables
+    assert planned["queries"] == len(tables.queries)
+    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    query = tables.queries.set_index("text")["query_id"]["a picture with a dog but no cars anywhere"]
+    rows = tables.qrels[tables.qrels["query_id"] == query]
+    grades = {int(names[image][8:12]): grade for image, grade in zip(rows["image_id"], rows["relevance"], strict=True)}
+    # a dog on every second picture, large on every fourth; a car on every third
+    expected = {n: 0 if n % 3 == 0 else 2 if n % 4 == 0 else 1 for n in range(0, 60, 2)}
+    assert grades == expected
+    assert "dog" in set(tables.queries["text"]), "the twin without the negation"
+    stages = {stage["stage"]: stage for stage in built.manifest["funnel"]}
+    assert stages["family_negation"]["accepted"] > 0 and "family_count" in stages
+    assert not [finding for finding in lint_tables(tables) if finding.severity == "error"]
+    assert "family" in built.manifest["grades"]["0"]
+    assert unrecorded_cuts(built.manifest) == []
+
+
+def test_a_damaged_box_leaves_number_and_absence_unknown(make_world: Make) -> None:
+    definition = make_world(families=["negation"], exhaustive=True)
+    data = json.loads((definition.parent / "instances.json").read_text())
+    car = next(category["id"] for category in data["categories"] if category["name"] == "car")
+    broken = {"id": 10_000, "image_id": 2, "category_id": car, "bbox": [500, 500, 10, 10], "iscrowd": 0}
+    data["annotations"].append(broken)
+    (definition.parent / "instances.json").write_text(json.dumps(data))
+    tables = set_files.read_set(build(definition).path).tables
+    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    query = tables.queries.set_index("text")["query_id"]["a picture with a dog but no cars anywhere"]
+    judged = {names[image] for image in tables.qrels.loc[tables.qrels["query_id"] == query, "image_id"]}
+    assert "holiday/0004.jpg" in judged and "holiday/0002.jpg" not in judged
+
+
+def give_colours(definition: Path, colours: list[Any]) -> None:
+    """Gives each dog of the small world the next of these attributes (None: the record has none)."""
+    file = definition.parent / "instances.json"
+    data = json.loads(file.read_text())
+    dog = next(category["id"] for category in data["categories"] if category["name"] == "dog")
+    dogs = [record for record in data["annotations"] if record["category_id"] == dog]
+    for record, colour in zip(dogs, itertools.cycle(colours)):
+        record |= {} if colour is None else {"attributes": colour}
+    file.write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize("keys", [{}, {"exhaustive": True, "exhaustive_attributes": True}])
+def test_attributes_are_asked_and_wrong_only_where_all_are_listed(make_world: Make, keys: dict[str, Any]) -> None:
+    """A dog on every second picture: by turns red, black, and of unknown colour."""
+    definition = make_world(families=["attribute"], family_rules={"min_images": 2}, **keys)
+    give_colours(definition, [["red"], ["Black"], None])
+    built = build(definition)
+    tables = set_files.read_set(built.path).tables
+    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    query = tables.queries.set_index("text").loc["a picture of a red dog"]
+    rows = tables.qrels[tables.qrels["query_id"] == query["query_id"]]
+    found = {
+        int(names[image][8:12]): grade > 0 for image, grade in zip(rows["image_id"], rows["relevance"], strict=True)
+    }
+    expected = dict.fromkeys(range(0, 60, 6), True)
+    assert found == expected | (dict.fromkeys(range(2, 60, 6), False) if keys else {})
+    assert set(rows["evidence"]) == ({"dog: red", "dog: not red"} if keys else {"dog: red"})
+    by_id = tables.queries.set_index("query_id")
+    assert query["family"] == "attribute/red" and by_id.loc[query["twin"], "text"] == "a picture of a dog"
+    assert not [finding for finding in lint_tables(tables) if finding.severity == "error"]
+    assert "size, attribute or place" in built.manifest["grades"]["0"]
+
+
+def test_attributes_that_nobody_listed_cannot_be_asked(make_world: Make) -> None:
+    with pytest.raises(UserError, match=r"instances.json \(read attributes\): no annotation has attributes"):
+        build(make_world(families=["attribute"]))
+    with pytest.raises(UserError, match="exhaustive_attributes covers all objects"):
+        load_definition(make_world("other", families=["attribute"], exhaustive_attributes=True), [], "precision")
+
+
+def test_what_a_tool_notes_of_a_box_is_not_asked_and_the_funnel_counts_it(make_world: Make) -> None:
+    keys = {"families": ["attribute"], "family_rules": {"min_images": 2}, "languages": ["en"]}
+    definition = make_world(**keys)
+    give_colours(definition, [{"occluded": True, "truncated": "1", "score": "0.93", "colour": "red"}])
+    built = build(definition)
+    asked = set(set_files.read_set(built.path).tables.queries["family"].dropna())
+    assert asked == {"attribute/red"}
+    stages = {stage["stage"]: stage for stage in built.manifest["funnel"]}
+    assert stages["attributes"]["rejected"] == {"bookkeeping": 1, "number": 2} and stages["attributes"]["accepted"] == 1
+    chosen = build(definition, "attributes.only=[occluded]", "name=chosen")
+    assert set(set_files.read_set(chosen.path).tables.queries["family"].dropna()) == {"attribute/occluded"}
+    with pytest.raises(UserError, match="only bookkeeping, numbers and excluded attributes: colour, occluded"):
+        build(definition, "attributes.exclude=[colour]", "name=none")
+
+
+def read_boxes(path: Path) -> dict[str, list[Box]]:
+    data = json.loads(path.read_text())
+    label = {category["id"]: category["name"] for category in data["categories"]}
+    size = {image["id"]: (image["file_name"], image["width"], image["height"]) for image in data["images"]}
+    out: dict[str, list[Box]] = {name: [] for name, _, _ in size.values()}
+    for record in data["annotations"]:
+        name, width, height = size[record["image_id"]]
+        x, y, w, h = record["bbox"]
+        sides = (max(x / width, 0), max(y / height, 0), min((x + w) / width, 1), min((y + h) / height, 1))
+        out[name].append(Box(label[record["category_id"]], *sides, crowd=bool(record["iscrowd"])))
+    return out
+
+
+def check_against_oracle(
+    folder: Path, source: Path, related: dict[str, set[str]], families: list[str], **keys: Any
+) -> None:
+    """Builds a set with the families from the file, and judges each image for each question by its boxes."""
+    definition = {
+        "name": "real",
+        "kind": "precision",
+        "annotations": str(source),
+        "searchable": {"min_images": 2, "area_ratio": 0.0},
+        "mixes": {"levels": 1, "near_misses": 2000},
+        "families": families,
+        "texts": ["word"],
+        "exhaustive": True,
+        "out": str(folder),
+        **keys,
+    }
+    (folder / "real.yaml").write_text(json.dumps(definition))
+    tables = set_files.read_set(build(folder / "real.yaml").path).tables
+    boxes = read_boxes(source)
+    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    of_families = tables.queries[tables.queries["family"].notna()]
+    graded = {(row.query_id, names[row.image_id]): row.relevance for row in tables.qrels.itertuples()}
+    assert {family.partition("/")[0] for family in of_families["family"]} == set(families)
+    for query in of_families.itertuples():
+        for name, found in boxes.items():
+            grade = graded.get((query.query_id, name))
+            verdict = None if grade is None else grade > 0
+            assert verdict == judge(query.family, list(query.labels), found, related), (query.text, name)
+
+
+def test_coco_tiny_has_the_truth_of_the_oracle(tmp_path: Path, shared: Callable[[str], Path]) -> None:
+    source = shared("coco_tiny") / "annotations" / "instances_val2017.json"
+    pairs = [("chair", "bench"), ("cup", "wine glass"), ("skis", "snowboard")]
+    related = {one: {other} for pair in pairs for one, other in (pair, pair[::-1])}
+    rules = {"min_images": 2, "cap": None}
+    check_against_oracle(tmp_path, source, related, ALL, labels="coco80", compatible="coco80", family_rules=rules)
+
+
+@pytest.mark.thorough
+def test_taco_has_the_truth_of_the_oracle(tmp_path: Path, shared: Callable[[str], Path]) -> None:
+    source = shared("boxes_only") / "taco_annotations.json"
+    families = ["size", "spatial", "negation", "count"]  # of a bottle or a cup; a Food waste has no plural
+    rules = {"min_images": 3, "cap": 40}
+    check_against_oracle(tmp_path, source, {}, families, labels="from_annotations", family_rules=rules)

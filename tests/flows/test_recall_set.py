@@ -1,17 +1,11 @@
 """A recall set from images to published queries, with captions from files and from a real endpoint."""
 
-import base64
-import hashlib
 import json
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from builders.publication import BuildResult
 from flows.definition_loader import load_definition
 from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
@@ -20,68 +14,33 @@ from querytruth.errors import UserError
 from querytruth.sets import decision_log, set_files
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import verify_set
-from tests.images import draw_scene
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.manifest_cuts import unrecorded_cuts
 from tests.tiny_dual_encoders import save_dual_encoder
-from tests.worlds import chat_reply
-
-CAPTIONS = {
-    "beach": "三只狗在沙滩上奔跑",
-    "park": "公园里有一辆红色的自行车",
-    "street": "街边有一辆公交车",
-    "street2": "一辆公交车，在街边",
-    "lake": "湖边有一只白色的鸟和一条船",
-}
-
-
-def draw(folder: Path, names: list[str]) -> None:
-    folder.mkdir(exist_ok=True)
-    for number, name in enumerate(names):
-        draw_scene(number).save(folder / f"{name}.png")
+from tests.worlds import (
+    CAPTIONS,
+    build_recall,
+    caption_keys,
+    caption_reply,
+    chat_reply,
+    draw_album,
+    make_album,
+    recall_keys,
+    shown_image,
+    stage_of,
+    truth_of,
+)
 
 
 @pytest.fixture
 def album(tmp_path: Path) -> Path:
-    draw(tmp_path / "album", list(CAPTIONS))
-    rows = ["file_name,language,caption", *[f"{name}.png,zh,{text}" for name, text in CAPTIONS.items()]]
-    (tmp_path / "captions.csv").write_text("\n".join(rows), encoding="utf-8")
-    return tmp_path
-
-
-def keys(place: Path, *more: str, name: str = "album") -> list[str]:
-    shared = [f"name={name}", f"out={place / 'sets'}", "render.size=64", "ambiguity.text_embedder=char_ngrams"]
-    return [*shared, "lose_at_most=null", f"images={place / 'album'}", *more]
-
-
-def from_file(place: Path, *more: str) -> list[str]:
-    return keys(place, "captions.model=captions_file", f"captions.options.path={place / 'captions.csv'}", *more)
-
-
-def build(given: list[str], **how: bool) -> BuildResult:
-    with active_run(BuildRun(**how)):  # type: ignore[arg-type]
-        return build_set(load_definition(None, given, "recall"))
-
-
-def truth(result: BuildResult) -> dict[str, set[str]]:
-    """Per caption the names of its images."""
-    tables = set_files.read_set(result.path).tables
-    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
-    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
-    found: dict[str, set[str]] = {text: set() for text in texts.values()}
-    for row in tables.qrels[tables.qrels["relevance"] > 0].itertuples():
-        found[texts[row.query_id]].add(names[row.image_id].removesuffix(".png"))
-    return found
-
-
-def stage(result: BuildResult, name: str) -> dict[str, Any]:
-    return next(one for one in result.manifest["funnel"] if one["stage"] == name)
+    return make_album(tmp_path)
 
 
 @pytest.mark.thorough
 def test_captions_of_a_file_become_queries_and_rivals_become_relevant(album: Path) -> None:
-    result = build(from_file(album))
-    found = truth(result)
+    result = build_recall(caption_keys(album))
+    found = truth_of(result)
     assert found.pop(CAPTIONS["beach"]) == {"beach"} and found.pop(CAPTIONS["park"]) == {"park"}
     assert found.pop(CAPTIONS["lake"]) == {"lake"}
     # Both of the others say the same of two images: each is now right for both.
@@ -95,22 +54,22 @@ def test_captions_of_a_file_become_queries_and_rivals_become_relevant(album: Pat
     assert set(tables.queries["style"]) == {"caption"} and set(tables.queries["language"]) == {"zh"}
     assert set(tables.qrels["judged_by"]) == {"caption"}
     assert not list(verify_set(result.path))
-    assert not build(from_file(album)).is_new, "the same again publishes nothing"
+    assert not build_recall(caption_keys(album)).is_new, "the same again publishes nothing"
     assert rebuild_tables(result.path).digest == result.manifest["content_digest"]
 
 
 @pytest.mark.parametrize(("policy", "left"), [("drop", 3), ("review", 5)])
 @pytest.mark.thorough
 def test_a_policy_drops_ambiguous_queries_or_marks_them_for_people(album: Path, policy: str, left: int) -> None:
-    result = build(from_file(album, f"ambiguity.policy={policy}"))
+    result = build_recall(caption_keys(album, f"ambiguity.policy={policy}"))
     tables = set_files.read_set(result.path).tables
     assert len(tables.queries) == left and len(tables.images) == 5
-    assert stage(result, "ambiguity")["rejected"] == ({"ambiguous": 2} if policy == "drop" else {})
+    assert stage_of(result, "ambiguity")["rejected"] == ({"ambiguous": 2} if policy == "drop" else {})
     assert len(tables.candidate_judgments) == (0 if policy == "drop" else 2)
     if policy == "review":
-        said = {(row.query_id, row.image_id) for row in tables.candidate_judgments.itertuples()}
+        caption_reply = {(row.query_id, row.image_id) for row in tables.candidate_judgments.itertuples()}
         judged = {(str(row.query_id), str(row.image_id)) for row in tables.qrels.itertuples()}
-        assert not said & judged, "a suspicion is about a pair that nobody judged"
+        assert not caption_reply & judged, "a suspicion is about a pair that nobody judged"
         assert (tables.candidate_judgments["score"] == 1).all()
 
 
@@ -123,10 +82,10 @@ def test_replies_that_hold_no_caption_are_rejected_with_their_reason(album: Path
     }
     lines = ["file_name,caption", *[f"{name}.png,{text}" for name, text in rows.items()]]
     (album / "captions.csv").write_text("\n".join(lines), encoding="utf-8")
-    result = build(from_file(album))
-    assert truth(result) == {"三只狗在沙滩上奔跑": {"beach"}}
-    assert stage(result, "caption")["rejected"] == {"no_caption": 2}
-    assert stage(result, "clean")["rejected"] == {"refusal": 1, "wrong_language": 1}
+    result = build_recall(caption_keys(album))
+    assert truth_of(result) == {"三只狗在沙滩上奔跑": {"beach"}}
+    assert stage_of(result, "caption")["rejected"] == {"no_caption": 2}
+    assert stage_of(result, "clean")["rejected"] == {"refusal": 1, "wrong_language": 1}
     ledger = set_files.read_set(result.path).tables.ledger
     refused = ledger[ledger["reason"] == "refusal"].iloc[0]
     assert refused["item"] == "park.png · zh/caption" and refused["text"] == rows["park"]
@@ -143,7 +102,7 @@ def test_languages_and_styles_are_queries_of_their_own_each_by_its_prompt(album:
         "park.png,en,A red bicycle",
     ]
     (album / "captions.csv").write_text("\n".join(["file_name,language,caption", *rows]), encoding="utf-8")
-    result = build(from_file(album, "captions.prompt=[zh/caption, en/keywords]"))
+    result = build_recall(caption_keys(album, "captions.prompt=[zh/caption, en/keywords]"))
     queries = set_files.read_set(result.path).tables.queries
     told = {(row.language, row.style, row.text) for row in queries.itertuples()}
     assert told == {
@@ -157,8 +116,8 @@ def test_languages_and_styles_are_queries_of_their_own_each_by_its_prompt(album:
 
 @pytest.mark.thorough
 def test_smaller_sets_lie_within_the_larger_ones_and_people_s_word_holds_in_all(album: Path) -> None:
-    given = from_file(album, "sizes=[2, 4]")
-    whole = build(given)
+    given = caption_keys(album, "sizes=[2, 4]")
+    whole = build_recall(given)
     two, four = whole.nested_results
     assert [one.path.parent.name for one in whole.nested_results] == ["album-2", "album-4"]
     images = [set(set_files.read_set(one.path).tables.images["image_id"]) for one in (two, four, whole)]
@@ -175,10 +134,10 @@ def test_smaller_sets_lie_within_the_larger_ones_and_people_s_word_holds_in_all(
     decision_log.append_decisions(
         whole.path.parent, [QueryDecision(row["query_id"], row["text"], "edit", new_text="换个说法")]
     )
-    again = build(given)
+    again = build_recall(given)
     assert "换个说法" in set(set_files.read_set(again.nested_results[0].path).tables.queries["text"])
     with pytest.raises(UserError, match="not smaller than the gallery"):
-        build(from_file(album, "sizes=[5]", "name=other"))
+        build_recall(caption_keys(album, "sizes=[5]", "name=other"))
 
 
 @pytest.mark.thorough
@@ -188,12 +147,12 @@ def test_a_published_gallery_is_asked_about_and_its_version_is_kept(album: Path)
         gallery = build_set(load_definition(None, ["name=images", *images], "gallery"))
     model = ["captions.model=captions_file", f"captions.options.path={album / 'captions.csv'}"]
     given = ["name=album", f"out={album / 'sets'}", "gallery=images", "ambiguity.text_embedder=char_ngrams", *model]
-    result = build(given)
+    result = build_recall(given)
     assert result.manifest["configuration"]["gallery"] == "images/v1"
     assert {"file": "images/v1", "sha256": gallery.manifest["content_digest"], "counts": {"images": 5}} in (
         result.manifest["inputs"]
     )
-    draw(album / "album", [*CAPTIONS, "new"])
+    draw_album(album / "album", [*CAPTIONS, "new"])
     with active_run(BuildRun()):
         assert build_set(load_definition(None, ["name=images", *images], "gallery")).version == 2
     assert rebuild_tables(result.path).digest == result.manifest["content_digest"], "v1, not what is newest now"
@@ -202,22 +161,6 @@ def test_a_published_gallery_is_asked_about_and_its_version_is_kept(album: Path)
         load_definition(None, [*given, "render.size=32"], "recall")
     with pytest.raises(UserError, match="either gallery"):
         load_definition(None, [*given, "images=x"], "recall")
-
-
-def named_by(asked: ReceivedRequest, album: Path) -> str:
-    """Which image an endpoint was shown, by the bytes of what was rendered."""
-    (message,) = asked.json["messages"]
-    url = next(part["image_url"]["url"] for part in message["content"] if part["type"] == "image_url")
-    digest = hashlib.sha256(base64.b64decode(url.partition(",")[2])).hexdigest()
-    stored = set_files.read_set(set_files.find_set(str(album / "sets" / "images"))).tables.images
-    for place, name in zip(stored["path"], stored["file_name"], strict=True):
-        if hashlib.sha256((album / "sets" / "images" / "v1" / place).read_bytes()).hexdigest() == digest:
-            return str(name).removesuffix(".png")
-    raise AssertionError("an unknown image")
-
-
-def said(text: str, finish: str = "stop") -> CannedResponse:
-    return chat_reply(text, finish, {"prompt_tokens": 9, "completion_tokens": 9})
 
 
 @pytest.fixture
@@ -230,7 +173,7 @@ def images(album: Path) -> Path:
 
 @pytest.fixture
 def endpoint(images: Path) -> Iterator[Loopback]:
-    with loopback(lambda asked: said(CAPTIONS[named_by(asked, images)])) as server:
+    with loopback(lambda asked: caption_reply(CAPTIONS[shown_image(asked, images)])) as server:
         yield server
 
 
@@ -246,13 +189,13 @@ def test_a_model_is_asked_once_and_offline_builds_the_same(images: Path, endpoin
     with active_run(BuildRun()):
         assert plan_set(load_definition(None, given, "recall"))["model_calls"] == 5
     assert not endpoint.asked, "a plan asks nothing"
-    first = build(given)
+    first = build_recall(given)
     assert len(endpoint.asked) == 5 and first.manifest["envelope"]["calls"]["captions"]["calls"] == 5
     assert set(set_files.read_set(first.path).tables.qrels["judged_by"]) == {"model", "caption"}
     with active_run(BuildRun()):
         plan = plan_set(load_definition(None, given, "recall"))
     assert (plan["model_calls"], plan["known_from_before"]) == (0, 5)
-    again = build(given, offline=True)
+    again = build_recall(given, offline=True)
     assert not again.is_new and len(endpoint.asked) == 5
     endpoint.close()
     assert rebuild_tables(first.path).digest == first.manifest["content_digest"], "from recorded replies"
@@ -261,17 +204,17 @@ def test_a_model_is_asked_once_and_offline_builds_the_same(images: Path, endpoin
 @pytest.mark.thorough
 def test_offline_without_replies_says_so_and_a_part_of_them_waits(images: Path, endpoint: Loopback) -> None:
     with pytest.raises(UserError, match="without --offline"):
-        build(from_endpoint(images, endpoint), offline=True)
+        build_recall(from_endpoint(images, endpoint), offline=True)
     endpoint.answer = lambda asked: (
-        said(CAPTIONS[named_by(asked, images)]) if len(endpoint.asked) <= 3 else CannedResponse("busy", 503)
+        caption_reply(CAPTIONS[shown_image(asked, images)]) if len(endpoint.asked) <= 3 else CannedResponse("busy", 503)
     )
-    result = build(from_endpoint(images, endpoint))
-    told = stage(result, "caption")
+    result = build_recall(from_endpoint(images, endpoint))
+    told = stage_of(result, "caption")
     assert (told["accepted"], told["pending"]) == (3, {"server_error": 2})
     assert len(set_files.read_set(result.path).tables.images) == 5, "the images stay in the gallery"
-    endpoint.answer = lambda asked: said(CAPTIONS[named_by(asked, images)])
+    endpoint.answer = lambda asked: caption_reply(CAPTIONS[shown_image(asked, images)])
     before = len(endpoint.asked)
-    assert stage(build(from_endpoint(images, endpoint)), "caption")["accepted"] == 5
+    assert stage_of(build_recall(from_endpoint(images, endpoint)), "caption")["accepted"] == 5
     assert len(endpoint.asked) == before + 2, "only the two that had no answer"
 
 
@@ -280,15 +223,15 @@ def test_recaption_shows_the_rivals_and_asks_what_tells_the_image_apart(images: 
     shown: list[tuple[str, list[str]]] = []
 
     def answer(asked: ReceivedRequest) -> CannedResponse:
-        name, text = named_by(asked, images), asked.json["messages"][0]["content"][-1]["text"]
+        name, text = shown_image(asked, images), asked.json["messages"][0]["content"][-1]["text"]
         if "不同之处" not in text:
-            return said(CAPTIONS[name])
+            return caption_reply(CAPTIONS[name])
         shown.append((name, text.split("\n")))
-        return said("街边有一辆绿色的公交车" if name == "street" else CAPTIONS["street2"])
+        return caption_reply("街边有一辆绿色的公交车" if name == "street" else CAPTIONS["street2"])
 
     endpoint.answer = answer
     given = from_endpoint(images, endpoint, "ambiguity.policy=recaption")
-    result = build(given)
+    result = build_recall(given)
     ambiguity = result.manifest["notes"]["ambiguity"]
     # The green one is told apart; the other still fits both, is asked a second time, and goes.
     told = {(name, lines[1], lines[3]) for name, lines in shown}
@@ -299,11 +242,11 @@ def test_recaption_shows_the_rivals_and_asks_what_tells_the_image_apart(images: 
     }
     assert [one["asked"] for one in ambiguity["rounds"]] == [2, 1]
     assert ambiguity["after"] == {"queries": 4, "ambiguous": 0, "share": 0.0}
-    assert truth(result)["街边有一辆绿色的公交车"] == {"street"}
+    assert truth_of(result)["街边有一辆绿色的公交车"] == {"street"}
     outcomes = {example["text"]: example["outcome"] for example in ambiguity["examples"]}
     assert outcomes == {CAPTIONS["street"]: "asked_again", CAPTIONS["street2"]: "dropped"}
     calls = len(endpoint.asked)
-    assert not build(given).is_new and len(endpoint.asked) == calls
+    assert not build_recall(given).is_new and len(endpoint.asked) == calls
 
 
 @pytest.mark.thorough
@@ -311,15 +254,15 @@ def test_descriptions_tell_of_rivals_that_captions_do_not_name(images: Path, end
     captions = CAPTIONS | {"street2": "一个穿黑衣服的人"}
 
     def answer(asked: ReceivedRequest) -> CannedResponse:
-        name, text = named_by(asked, images), asked.json["messages"][0]["content"][-1]["text"]
+        name, text = shown_image(asked, images), asked.json["messages"][0]["content"][-1]["text"]
         described = {"street2": "街边有一辆公交车和一个穿黑衣服的人。"}.get(name, captions[name])
-        return said(described if "逐一写全" in text else captions[name])
+        return caption_reply(described if "逐一写全" in text else captions[name])
 
     endpoint.answer = answer
-    alone = build(from_endpoint(images, endpoint))
-    assert truth(alone)[CAPTIONS["street"]] == {"street"}
-    described = build(from_endpoint(images, endpoint, "descriptions={}"))
-    assert truth(described)[CAPTIONS["street"]] == {"street", "street2"}
+    alone = build_recall(from_endpoint(images, endpoint))
+    assert truth_of(alone)[CAPTIONS["street"]] == {"street"}
+    described = build_recall(from_endpoint(images, endpoint, "descriptions={}"))
+    assert truth_of(described)[CAPTIONS["street"]] == {"street", "street2"}
     evidence = set(set_files.read_set(described.path).tables.qrels["evidence"].dropna())
     assert evidence == {"written for this image", "its captions say all of it: 街边有一辆公交车和一个穿黑衣服的人。"}
     assert described.manifest["notes"]["ambiguity"]["seen"]["descriptions"] == "openai_compatible"
@@ -330,8 +273,8 @@ def test_descriptions_tell_of_rivals_that_captions_do_not_name(images: Path, end
 @pytest.mark.thorough
 def test_an_image_embedder_sees_the_images_of_the_set(album: Path) -> None:
     model = save_dual_encoder("chinese_clip", album / "model")
-    given = from_file(album, "ambiguity.text_embedder=char_ngrams", f"ambiguity.image_embedder={model}")
-    result = build(given)
+    given = caption_keys(album, "ambiguity.text_embedder=char_ngrams", f"ambiguity.image_embedder={model}")
+    result = build_recall(given)
     roles = {entry["role"]: entry for entry in result.manifest["models"]}
     assert roles["image rivals"]["name"] == "model" and roles["image rivals"]["revision"]
     assert roles["caption rivals"]["name"] == "char_ngrams"
@@ -343,61 +286,12 @@ def test_an_image_embedder_sees_the_images_of_the_set(album: Path) -> None:
 def test_a_key_is_in_no_file(images: Path, endpoint: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPTION_KEY", "sk-only-for-the-endpoint")
     given = from_endpoint(images, endpoint, "captions.options.key_env=CAPTION_KEY")
-    build(given)
+    build_recall(given)
     assert all(asked.headers["authorization"] == "Bearer sk-only-for-the-endpoint" for asked in endpoint.asked)
     for path in (images / "sets").rglob("*"):
         assert not path.is_file() or b"sk-only-for-the-endpoint" not in path.read_bytes(), path
     with pytest.raises(UserError, match="key in a definition"):
-        build([*given, "captions.options.api_key=sk-1"])
-
-
-@pytest.mark.slow
-def test_workers_and_prefect_change_nothing(
-    album: Path, digest_of: Callable[..., str], under_prefect: Callable[..., str]
-) -> None:
-    file = album / "definition.yaml"
-    file.write_text(
-        "name: album\nkind: recall\nimages: album\nrender: {size: 64}\nsizes: [2]\n"
-        "captions: {model: captions_file, options: {path: captions.csv}}\n"
-        f"ambiguity: {{text_embedder: char_ngrams}}\nout: {album / 'sets'}\n"
-    )
-    calm = digest_of("recall", file)
-    assert digest_of("recall", file, 3, PYTHONHASHSEED="7", TZ="Asia/Shanghai", LC_ALL="C") == calm
-    assert calm in under_prefect("recall", file)
-
-
-@pytest.mark.slow
-def test_kill_9_loses_no_reply_and_asks_none_again(
-    images: Path,
-    endpoint: Loopback,
-    start_build: Callable[..., subprocess.Popen[bytes]],
-    digest_of: Callable[..., str],
-) -> None:
-    def slowly(asked: ReceivedRequest) -> CannedResponse:
-        time.sleep(0.3)
-        return said(CAPTIONS[named_by(asked, images)])
-
-    endpoint.answer = slowly
-    file = images / "definition.yaml"
-    file.write_text(
-        f"name: album\nkind: recall\ngallery: images\nout: {images / 'sets'}\n"
-        f"captions: {{model: openai_compatible, options: {{base_url: {endpoint.url}/v1, name: m, concurrency: 1}}}}\n"
-        "ambiguity: {text_embedder: char_ngrams}\n"
-    )
-    for _ in range(20):
-        build_ = start_build("recall", file)
-        asked = len(endpoint.asked)
-        while build_.poll() is None and len(endpoint.asked) == asked:
-            time.sleep(0.01)
-        build_.kill()
-        build_.wait()
-        if len(endpoint.asked) == asked:
-            break
-    digest = digest_of("recall", file)
-    asked_for = [one.body for one in endpoint.asked]
-    kept = len(set(asked_for))
-    assert kept == 5 and len(asked_for) <= 5 + 20, "at most the one question in flight is asked again"
-    assert digest == digest_of("recall", file) and len(endpoint.asked) == len(asked_for)
+        build_recall([*given, "captions.options.api_key=sk-1"])
 
 
 ENGLISH = {
@@ -416,7 +310,7 @@ def write_english_captions(place: Path, texts: dict[str, str]) -> None:
 
 def test_english_captions_without_a_prompt_become_english_queries(album: Path) -> None:
     write_english_captions(album, ENGLISH)
-    result = build(from_file(album))
+    result = build_recall(caption_keys(album))
     assert result.manifest["counts"]["queries"] == 5
     assert result.manifest["configuration"]["captions"]["prompt"] == ["en/caption"]
     assert set(set_files.read_set(result.path).tables.queries["language"]) == {"en"}
@@ -425,7 +319,7 @@ def test_english_captions_without_a_prompt_become_english_queries(album: Path) -
 def test_all_captions_in_another_language_than_the_prompt_publish_nothing(album: Path) -> None:
     write_english_captions(album, ENGLISH)
     with pytest.raises(UserError) as refused:
-        build(from_file(album, "captions.prompt=zh/caption"))
+        build_recall(caption_keys(album, "captions.prompt=zh/caption"))
     assert str(refused.value) == (
         "album (publish): no query is left of 5 captions (5 wrong language); nothing was published. Next: choose "
         "a prompt in the language of the captions (captions.prompt: en/caption)"
@@ -443,7 +337,7 @@ def test_a_nested_set_without_a_query_is_not_published(album: Path) -> None:
             reports.append(text)
 
     with active_run(BuildRun(Listening())):
-        result = build_set(load_definition(None, from_file(album, "sizes=[1,2,3,4]"), "recall"))
+        result = build_set(load_definition(None, caption_keys(album, "sizes=[1,2,3,4]"), "recall"))
     published = {nested.manifest["name"] for nested in result.nested_results}
     unpublished = {line.partition(":")[0] for line in reports if "not published, no image has a query" in line}
     assert published | unpublished == {f"album-{size}" for size in (1, 2, 3, 4)} and unpublished
@@ -464,13 +358,13 @@ def test_captions_by_an_endpoint_obey_the_limits_of_the_article(images: Path) ->
         "lake": "1. 湖边有一只白鸟\n2. 湖上有一条船",
         "beach": LONG,
     }
-    with loopback(lambda asked: said(replies[named_by(asked, images)])) as server:
-        result = build(
+    with loopback(lambda asked: caption_reply(replies[shown_image(asked, images)])) as server:
+        result = build_recall(
             from_endpoint(images, server, "captions.prompt=[zh/caption,zh/phrase]", "ambiguity.policy=review")
         )
         sent = {(asked.json["max_tokens"], asked.json.get("min_tokens")) for asked in server.asked}
         assert sent == {(48, 46), (48, None)}, "a phrase needs no least length"
-        build(from_endpoint(images, server, "captions.max_tokens=60", "captions.min_tokens=0", "name=other"))
+        build_recall(from_endpoint(images, server, "captions.max_tokens=60", "captions.min_tokens=0", "name=other"))
         assert {(one.json["max_tokens"], one.json.get("min_tokens")) for one in server.asked[10:]} == {(60, None)}
     tables = set_files.read_set(result.path).tables
     texts = set(tables.queries["text"])
@@ -485,8 +379,8 @@ def test_captions_by_an_endpoint_obey_the_limits_of_the_article(images: Path) ->
 @pytest.mark.thorough
 def test_a_caption_that_is_asked_for_again_obeys_the_same_limits(images: Path) -> None:
     first = iter(["街边有一辆公交车"] * 3 + ["湖边有一只白色的鸟", "公园里有一条长椅"])
-    with loopback(lambda asked: said(next(first, LONG))) as server:
-        result = build(from_endpoint(images, server, "ambiguity.policy=recaption", "ambiguity.then=review"))
+    with loopback(lambda asked: caption_reply(next(first, LONG))) as server:
+        result = build_recall(from_endpoint(images, server, "ambiguity.policy=recaption", "ambiguity.then=review"))
         again = [asked.json for asked in server.asked[5:]]
     assert again and {(one["max_tokens"], one.get("min_tokens")) for one in again} == {(48, 46)}
     texts = set_files.read_set(result.path).tables.queries["text"]
@@ -503,10 +397,12 @@ def test_a_renamed_set_pays_for_no_reply_again(album: Path) -> None:
     with loopback(answer) as server:
         options = f'captions.options={{"base_url":"{server.url}/v1","name":"m"}}'
         words = ("captions.model=openai_compatible", options)
-        build(keys(album, *words))
+        build_recall(recall_keys(album, *words))
         paid = len([one for one in asked if one.method == "POST"])
-        result = build(keys(album, *words, name="renamed"))
+        result = build_recall(recall_keys(album, *words, name="renamed"))
         assert len([one for one in asked if one.method == "POST"]) == paid == 5
-        stranger = build(keys(album / ".." / album.name, *words, f"out={album / 'elsewhere'}", name="third"))
+        stranger = build_recall(
+            recall_keys(album / ".." / album.name, *words, f"out={album / 'elsewhere'}", name="third")
+        )
     assert result.path.parent.name == "renamed" and stranger.manifest["counts"]["queries"]
     assert len([one for one in asked if one.method == "POST"]) == 10, "another folder of sets knows nothing of it"

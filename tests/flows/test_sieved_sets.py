@@ -12,9 +12,8 @@ from builders.publication import BuildResult
 from querytruth.sets import decision_log, set_files
 from querytruth.sets.decision_outcomes import is_overridable
 from querytruth.sets.decision_records import Override
-from tests.flows.test_recall_set import CAPTIONS, build, draw, from_file
 from tests.images import draw_scene
-from tests.worlds import build_of
+from tests.worlds import CAPTIONS, build_of, build_recall, caption_keys, draw_album
 
 PLANTED = {
     "telephone": "a van with the number 0171 5559024 on its door",
@@ -28,9 +27,9 @@ PLANTED = {
 SIGNS = ("5559024", "jule.brandt", "Fuchs!2291", "C4XK90RT7", "kurs.example", "earlier instructions", "HYPERLINK")
 
 
-def write_captions(place: Path) -> Path:
+def write_planted_captions(place: Path) -> Path:
     names = [f"image{number}" for number in range(len(PLANTED))]
-    draw(place / "album", [*CAPTIONS, *names])
+    draw_album(place / "album", [*CAPTIONS, *names])
     rows = [(name, "zh", text) for name, text in CAPTIONS.items()]
     rows += [(name, "en", text) for name, text in zip(names, PLANTED.values(), strict=True)]
     with (place / "captions.csv").open("w", encoding="utf-8", newline="") as file:
@@ -40,12 +39,12 @@ def write_captions(place: Path) -> Path:
     return place
 
 
-def build_recall(place: Path) -> BuildResult:
-    return build(from_file(write_captions(place), 'captions.prompt=["zh/caption","en/caption"]'))
+def build_captions(place: Path) -> BuildResult:
+    return build_recall(caption_keys(write_planted_captions(place), 'captions.prompt=["zh/caption","en/caption"]'))
 
 
 def build_pairs(place: Path) -> BuildResult:
-    draw(place / "photos", ["a", "b"])
+    draw_album(place / "photos", ["a", "b"])
     with (place / "pairs.csv").open("w", encoding="utf-8", newline="") as file:
         rows = [("a.png", "a boat on the lake"), *(("b.png", text) for text in PLANTED.values())]
         csv.writer(file).writerows([("image", "text"), *rows])
@@ -70,7 +69,7 @@ def build_precision(place: Path) -> BuildResult:
     return build_of("precision", ["name=mine", f"out={place / 'sets'}", "languages=[en]", *keys])
 
 
-@pytest.mark.parametrize("make", [build_recall, build_pairs, build_precision])
+@pytest.mark.parametrize("make", [build_captions, build_pairs, build_precision])
 def test_no_file_of_a_set_has_a_private_text(tmp_path: Path, make: Callable[[Path], BuildResult]) -> None:
     result = make(tmp_path)
     texts = set_files.read_set(result.path).tables.queries["text"].tolist()
@@ -110,7 +109,7 @@ def test_a_definition_names_what_it_keeps_out(tmp_path: Path) -> None:
 
 
 def test_a_text_beyond_all_bounds_becomes_no_query(tmp_path: Path) -> None:
-    draw(tmp_path / "photos", ["a", "b"])
+    draw_album(tmp_path / "photos", ["a", "b"])
     rows = [("a.png", "a boat on the lake"), ("b.png", "wave " * 200_000), ("b.png", "a duck \u202eskcud")]
     with (tmp_path / "pairs.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("image", "text"), *rows])

@@ -11,17 +11,11 @@ from querytruth.formats import importers
 from querytruth.formats.importers import ImportedTables
 from querytruth.formats.importers.flickr30k_cn import join_segmented
 from querytruth.formats.set_images import ImageStore
+from tests.publisher_files import write_files
 
 
 def read(name: str, source: Path, split: str | None = None) -> ImportedTables:
     return importers.import_tables(name, source, split, ImageStore(source.parent / "unpacked"))
-
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, "utf-8")
-    return folder
 
 
 def pairs(said: ImportedTables) -> list[tuple[str, str]]:
@@ -32,7 +26,7 @@ def pairs(said: ImportedTables) -> list[tuple[str, str]]:
 
 
 def test_flickr8k_takes_the_images_of_the_split(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path / "f8",
         {
             "Flickr8k.token.txt": "1.jpg#0\tA dog runs .\n1.jpg#1\tA brown dog .\n2.jpg#0\tA boat .\n"
@@ -50,14 +44,14 @@ def test_flickr8k_takes_the_images_of_the_split(tmp_path: Path) -> None:
 
 
 def test_flickr8k_cn_lists_its_splits_without_the_suffix(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path / "cn",
         {
             "flickr8kzhc.caption.txt": "1_a.jpg#zhc#0 一只狗。\n1_a.jpg#zhc#1 狗在跑。\n2_b.jpg#zhc#0 一艘船。\n",
             "flickr8ktest.txt": "1_a\n",
         },
     )
-    write(tmp_path / "cn", {"Flickr_8k.devImages.txt": "2_b.jpg\n", "Flickr_8k.trainImages.txt": ""})
+    write_files(tmp_path / "cn", {"Flickr_8k.devImages.txt": "2_b.jpg\n", "Flickr_8k.trainImages.txt": ""})
     said = read("flickr8k_cn", tmp_path / "cn", "test")
     for split in ("dev", "val"):
         assert pairs(read("flickr8k_cn", tmp_path / "cn", split)) == [("一艘船。", "2_b.jpg")], "the official list"
@@ -67,7 +61,7 @@ def test_flickr8k_cn_lists_its_splits_without_the_suffix(tmp_path: Path) -> None
 
 def test_flickr30k_cn_of_its_authors_has_words_and_parts_of_speech(tmp_path: Path) -> None:
     name = "flickr30kzhmbosontest"
-    write(
+    write_files(
         tmp_path / name,
         {
             f"ImageSets/{name}.txt": "1007129816\n1009434119\n",
@@ -87,7 +81,7 @@ def test_words_are_joined_as_chinese_is_written() -> None:
 
 
 def test_flickr30k_cn_as_copied_by_others_is_a_line_a_text(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path / "cna",
         {"test/flickr30k_cna_test.txt": "1007129816#0\t一个 男人\n", "flickr30k_cn_test.txt": "8#zhm#0\t狗\n"},
     )
@@ -97,7 +91,7 @@ def test_flickr30k_cn_as_copied_by_others_is_a_line_a_text(tmp_path: Path) -> No
 
 
 def test_coco_cn_takes_the_texts_that_people_wrote(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path / "cc",
         {
             "coco-cn_test.txt": "COCO_val2014_000000217153\nCOCO_train2014_000000128475\n",
@@ -129,7 +123,7 @@ COCO = {
 
 
 def test_coco_captions_keep_sizes_licences_and_addresses(tmp_path: Path) -> None:
-    write(tmp_path, {"annotations/captions_val2017.json": json.dumps(COCO)})
+    write_files(tmp_path, {"annotations/captions_val2017.json": json.dumps(COCO)})
     said = read("coco_captions", tmp_path)
     assert pairs(said) == [("A dog on a beach.", "7"), ("Sand and a dog.", "7")]
     dog = said.images.iloc[0]
@@ -153,7 +147,7 @@ def test_karpathys_split_holds_its_sentences(tmp_path: Path) -> None:
         "sentids": [5],
     }
     data = {"dataset": "coco", "images": [{**image, "split": "test"}, {**image, "split": "restval", "imgid": 1}]}
-    write(tmp_path, {"dataset_coco.json": json.dumps(data)})
+    write_files(tmp_path, {"dataset_coco.json": json.dumps(data)})
     said = read("karpathy", tmp_path)
     assert pairs(said) == [("A dog .", "99")]
     assert list(said.images["file_name"]) == ["val2014/x.jpg"]
@@ -166,12 +160,12 @@ def test_eccv_caption_takes_texts_from_cocos_files_where_they_lie_beside_it(tmp_
         "original_caption_to_image.json": '{"70": [7], "71": [7], "80": [8]}',
         "eccv_caption_to_image.json": '{"70": [7, 8]}',
     }
-    write(tmp_path / "a", truth)
+    write_files(tmp_path / "a", truth)
     said = read("eccv_caption", tmp_path / "a")
     assert pairs(said) == [("COCO caption 70", "7"), ("COCO caption 70", "8")]
     assert len(said.images) == 2, "the gallery is all of COCO's test images"
     assert "shows the number" in said.known_limitations[0]
-    write(tmp_path / "b", {**truth, "captions_val2014.json": json.dumps(COCO)})
+    write_files(tmp_path / "b", {**truth, "captions_val2014.json": json.dumps(COCO)})
     said = read("eccv_caption", tmp_path / "b")
     assert pairs(said)[0] == ("A dog on a beach.", "7")
     assert said.known_limitations == []
@@ -181,7 +175,7 @@ def test_eccv_caption_takes_texts_from_cocos_files_where_they_lie_beside_it(tmp_
 def test_taisu_has_two_texts_of_an_image_and_names_files_after_addresses(tmp_path: Path) -> None:
     url = "https://img.example.com/a/b=1,c.d?x=2&more=things-that-are-cut-off"
     rows = f'url,caption\n"{url}",一只狗在海边#$#狗站在沙滩上\nhttps://other.org/x,一艘船\n'
-    said = read("taisu", write(tmp_path / "t", {"part1.csv": rows}) / "part1.csv")
+    said = read("taisu", write_files(tmp_path / "t", {"part1.csv": rows}) / "part1.csv")
     name = url[8:48].translate(str.maketrans("", "", "/=.,"))
     assert pairs(said) == [("一只狗在海边", name), ("一艘船", "otherorgx"), ("狗站在沙滩上", name)]
     assert list(said.images["file_name"]) == [f"{name}.jpg", "otherorgx.jpg"]
@@ -190,7 +184,7 @@ def test_taisu_has_two_texts_of_an_image_and_names_files_after_addresses(tmp_pat
 
 def test_taisu_by_ids_is_read_in_part(tmp_path: Path) -> None:
     lines = "77\t一只狗#$#狗在跑\n78\t一艘船\n79\t两只猫\n"
-    folder = write(tmp_path / "t", {"filtered_captions.txt": lines})
+    folder = write_files(tmp_path / "t", {"filtered_captions.txt": lines})
     assert pairs(read("taisu", folder)) == [("一只狗", "77"), ("一艘船", "78"), ("两只猫", "79"), ("狗在跑", "77")]
     assert pairs(read("taisu", folder, "1")) == [("一只狗", "77"), ("狗在跑", "77")]
     with pytest.raises(UserError, match=r"has a single part.*--split 1000"):
@@ -199,7 +193,7 @@ def test_taisu_by_ids_is_read_in_part(tmp_path: Path) -> None:
 
 def test_wukong_names_images_and_where_they_were(tmp_path: Path) -> None:
     rows = 'dir,url,text\n000.jpg,https://a/0,"红色,连衣裙"\n001.jpg,https://a/1,海边日出\n'
-    said = read("wukong_test", write(tmp_path / "w", {"wukong_test.csv": rows}))
+    said = read("wukong_test", write_files(tmp_path / "w", {"wukong_test.csv": rows}))
     assert pairs(said) == [("海边日出", "001.jpg"), ("红色,连衣裙", "000.jpg")]
     assert list(said.images["source_url"]) == ["https://a/0", "https://a/1"]
 
@@ -210,7 +204,7 @@ def test_zeros_retrieval_has_a_query_a_line_and_its_matching_a_query_a_text(tmp_
         {"text": "红 色 花", "image_path": "IQR_IQM/abc/2.jpg"},
     ]
     matches = [{**line, "label": label} for line, label in zip(lines, (1, 0), strict=True)]
-    write(
+    write_files(
         tmp_path,
         {
             "IQR/val/short_itr_val.json": "".join(json.dumps(line) + "\n" for line in lines),
@@ -261,14 +255,14 @@ def test_an_unknown_format_answers_with_the_nearest() -> None:
     ],
 )  # fmt: skip
 def test_a_text_beside_two_images_is_one_query_with_two_right_ones(tmp_path: Path, name: str, text: str) -> None:
-    said = read("pairs", write(tmp_path / "own", {name: text}) / name)
+    said = read("pairs", write_files(tmp_path / "own", {name: text}) / name)
     assert pairs(said) == [("a boat", "2.jpg"), ("a dog", "1.jpg"), ("a dog", "2.jpg")]
     assert len(said.queries) == 2 and set(said.queries["style"]) == {"caption"}
 
 
 def test_grades_and_splits_of_a_table_are_taken_and_empty_cells_are_listed(tmp_path: Path) -> None:
     rows = "红色的车,1.jpg,2,test\n红色的车,2.jpg,0,test\n红色的车,3.jpg,1,train\n,4.jpg,1,test\nboat,,1,test\n"
-    table = write(tmp_path / "own", {"pairs.csv": "query,image,grade,split\n" + rows})
+    table = write_files(tmp_path / "own", {"pairs.csv": "query,image,grade,split\n" + rows})
     said = read("pairs", table, "test")
     assert said.qrels[["image", "relevance"]].to_numpy().tolist() == [["1.jpg", 2], ["2.jpg", 0]]
     assert set(said.queries["style"]) == {"query"} and set(said.queries["language"]) == {"zh"}
@@ -291,12 +285,12 @@ def test_grades_and_splits_of_a_table_are_taken_and_empty_cells_are_listed(tmp_p
 )
 def test_a_table_without_pairs_is_refused_in_one_line(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(UserError, match=problem):
-        read("pairs", write(tmp_path, {"own.csv": text}) / "own.csv")
+        read("pairs", write_files(tmp_path, {"own.csv": text}) / "own.csv")
 
 
 def test_answers_are_grades_and_a_pair_that_nobody_judged_is_listed(tmp_path: Path) -> None:
     rows = "dog,1.jpg,True\ndog,2.jpg,FALSE\ndog,3.jpg,\n狗,1.jpg,相关\n狗,2.jpg,不相关\n"
-    said = read("pairs", write(tmp_path, {"pairs.csv": "query,image,relevance\n" + rows}) / "pairs.csv")
+    said = read("pairs", write_files(tmp_path, {"pairs.csv": "query,image,relevance\n" + rows}) / "pairs.csv")
     assert said.qrels["relevance"].tolist() == [1, 0, 1, 0]
     assert said.rejections == [("query", "pairs.csv line 4", "no_grade", "")]
 
@@ -306,10 +300,10 @@ def test_captions_of_coco_that_are_empty_or_missing_do_not_refuse_the_file(tmp_p
         "images": [{"id": 1, "file_name": "1.jpg"}],
         "annotations": [{"id": 1, "image_id": 1, "caption": "a dog"}, {"id": 2, "image_id": 1, "caption": None}],
     }
-    said = read("coco_captions", write(tmp_path, {"c.json": json.dumps(whole)}) / "c.json")
+    said = read("coco_captions", write_files(tmp_path, {"c.json": json.dumps(whole)}) / "c.json")
     assert said.queries["text"].tolist() == ["a dog", ""], "the second goes into the ledger as empty"
 
 
 def test_a_table_that_is_taken_for_our_own_export_is_told_its_format(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"is a file; csv imports the folder of an export.*use pairs"):
-        read("csv", write(tmp_path, {"own.csv": "image,text\n"}) / "own.csv")
+        read("csv", write_files(tmp_path, {"own.csv": "image,text\n"}) / "own.csv")

@@ -13,6 +13,7 @@ from querytruth.errors import UserError
 from querytruth.formats import exporters, importers
 from querytruth.formats.set_images import ImageStore
 from tests.images import make_jpeg
+from tests.publisher_files import write_files
 from tests.small_sets import publish_small_set, small_tables
 
 JPEG = base64.b64encode(make_jpeg()).decode()
@@ -107,35 +108,31 @@ def check(name: str, folder: Path, place: str, before: int) -> None:
         assert Path(place).name in str(error)
 
 
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, "utf-8")
-    return folder
-
-
 @pytest.mark.parametrize(
     ("name", "place", "added"),
     [(name, place, text) for name, files in LINES.items() for place, (_, odd) in files.items() for text in odd],
 )
 def test_an_odd_line_is_counted_or_named(name: str, place: str, added: str, tmp_path: Path) -> None:
     files = {place: text for place, (text, _) in LINES[name].items()}
-    before = count(name, write(tmp_path / "s", files))
-    check(name, write(tmp_path / "s", files | {place: files[place] + added}), place, before)
+    before = count(name, write_files(tmp_path / "s", files))
+    check(name, write_files(tmp_path / "s", files | {place: files[place] + added}), place, before)
 
 
 @pytest.mark.parametrize(("name", "odd"), [(name, odd) for name, (_, _, all_odd) in OBJECTS.items() for odd in all_odd])
 def test_an_odd_object_of_a_json_file_is_counted_or_named(name: str, odd: str, tmp_path: Path) -> None:
     place, plain, _ = OBJECTS[name]
-    before = count(name, write(tmp_path / "s", {place: plain}))
-    check(name, write(tmp_path / "s", {place: odd}), place, before)
+    before = count(name, write_files(tmp_path / "s", {place: plain}))
+    check(name, write_files(tmp_path / "s", {place: odd}), place, before)
 
 
 @pytest.mark.parametrize("added", [', "71": []', ', "71": [9]', ', "x": [7]', ', "70": [7]'])
 def test_an_odd_caption_of_eccv_is_counted_or_named(added: str, tmp_path: Path) -> None:
-    before = count("eccv_caption", write(tmp_path / "s", {name: text % "" for name, text in ECCV.items()}))
+    before = count("eccv_caption", write_files(tmp_path / "s", {name: text % "" for name, text in ECCV.items()}))
     check(
-        "eccv_caption", write(tmp_path / "s", {name: text % added for name, text in ECCV.items()}), "image.json", before
+        "eccv_caption",
+        write_files(tmp_path / "s", {name: text % added for name, text in ECCV.items()}),
+        "image.json",
+        before,
     )
 
 
@@ -161,7 +158,7 @@ def test_an_odd_row_of_an_export_as_tables_is_counted_or_named(table: str, tmp_p
 @pytest.mark.parametrize("member", ["b.txt", "b.jpg", "a.npy", "a.b.c.txt", "README", "deep/er/c.jpg"])
 def test_an_odd_member_of_a_shard_is_counted_or_named(member: str, tmp_path: Path) -> None:
     def shard(*names: str) -> Path:
-        write(tmp_path / "s", {"test/nshards.txt": "1\n"})
+        write_files(tmp_path / "s", {"test/nshards.txt": "1\n"})
         with tarfile.open(tmp_path / "s" / "test" / "0.tar", "w") as tar:
             for name in names:
                 data = make_jpeg() if name.endswith("jpg") else b"a dog"

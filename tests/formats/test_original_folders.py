@@ -1,23 +1,32 @@
-"""Folders of BEIR, TREC and mteb of the size of collections, with judgments and with judgments that come later: a run
-in the publisher's ids has the figures that ir_measures computes from the original files."""
+"""Folders of BEIR, TREC and mteb, with judgments and with judgments that come later: a run in the publisher's ids has
+the figures that ir_measures computes from the original files."""
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import ir_measures
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from ir_measures import AP, RR, P, R, nDCG
 
 import querytruth as qt
+from builders.lint import lint_tables
+from querytruth.errors import UserError
+from querytruth.evaluation.published_names import match_names
 from querytruth.records import stable_hash
+from querytruth.review.result_pool import read_result_pool
+from querytruth.sets.set_files import read_set
 
 Qrels = dict[str, dict[str, int]]
+Texts = Mapping[str, str]  # by id
 Shared = Callable[[str], Path]
-METRICS = {
+COLLECTION_METRICS = {
     "ap@100": AP @ 100,
     "rr": RR,
     "p@10": P @ 10,
@@ -34,23 +43,22 @@ def read_qrels(path: Path) -> Qrels:
     return found
 
 
-def write_trec(folder: Path, qrels: Qrels, documents: list[str]) -> None:
-    (folder / "queries.tsv").write_text("\n".join(f"{query}\ttopic {query}" for query in qrels))
-    (folder / "images.txt").write_text("\n".join(documents))
+def write_trec(folder: Path, texts: Texts, files: Texts) -> None:
+    (folder / "queries.tsv").write_text("\n".join(f"{name}\t{text}" for name, text in texts.items()), "utf-8")
+    (folder / "images.txt").write_text("\n".join(files))
 
 
-def write_beir(folder: Path, qrels: Qrels, documents: list[str]) -> None:
-    rows = [{"_id": name, "text": f"{name}.jpg"} for name in documents]
-    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    queries = [{"_id": name, "text": f"topic {name}"} for name in qrels]
-    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+def write_beir(folder: Path, texts: Texts, files: Texts) -> None:
+    for name, rows in (("corpus", files), ("queries", texts)):
+        lines = [json.dumps({"_id": key, "text": text}) for key, text in rows.items()]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines), "utf-8")
 
 
-def write_mteb(folder: Path, qrels: Qrels, documents: list[str]) -> None:
+def write_mteb(folder: Path, texts: Texts, files: Texts) -> None:
     pixels = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     tables = {
-        "corpus": {"id": documents, "image": pa.nulls(len(documents), pixels)},
-        "queries": {"id": list(qrels), "text": [f"topic {name}" for name in qrels]},
+        "corpus": {"id": list(files), "image": pa.nulls(len(files), pixels)},
+        "queries": {"id": list(texts), "text": list(texts.values())},
     }
     for name, columns in tables.items():
         (folder / name).mkdir()
@@ -133,7 +141,8 @@ def test_the_figures_are_those_of_ir_measures(form: str, collection: str, shared
     write, add_qrels = FORMS[form]
     for name in ("judged", "waiting"):
         (tmp_path / name).mkdir()
-        write(tmp_path / name, qrels, documents)
+        texts = {query: f"topic {query}" for query in qrels}
+        write(tmp_path / name, texts, {document: f"{document}.jpg" for document in documents})
     add_qrels(tmp_path / "judged", qrels)
     out = tmp_path / "sets"
     qt.import_set(form, tmp_path / "judged", out / "judged")
@@ -147,8 +156,119 @@ def test_the_figures_are_those_of_ir_measures(form: str, collection: str, shared
     answered = {query: judged for query, judged in qrels.items() if any(judged.values())}
     rows = list(ir_measures.read_trec_run(str(run)))
     # Each by itself: some versions change the judgments that they are given where several gains are asked for.
-    expected = {name: ir_measures.calc_aggregate([one], deepcopy(answered), rows)[one] for name, one in METRICS.items()}
+    expected = {
+        name: ir_measures.calc_aggregate([one], deepcopy(answered), rows)[one]
+        for name, one in COLLECTION_METRICS.items()
+    }
     for name in ("judged", "waiting"):
-        result = qt.evaluate(name, run=run, metrics=list(METRICS), out=out)
-        found = {metric: result[metric] for metric in METRICS}
+        result = qt.evaluate(name, run=run, metrics=list(COLLECTION_METRICS), out=out)
+        found = {metric: result[metric] for metric in COLLECTION_METRICS}
         assert found == pytest.approx(expected, abs=1e-9), name
+
+
+TEXTS = {"q0": "a dog", "q1": "红色自行车", "q2": "two boats", "q3": "a tree"}
+FILES = {f"d{n}": f"photos/{n % 3}/{n}.jpg" for n in range(8)}
+QRELS = {"q0": {"d0": 2, "d3": 1, "d5": 0}, "q1": {"d1": 1}, "q2": {"d7": 1, "d2": 1}, "q3": {"d4": 3, "d6": 1}}
+RUN = {query: {f"d{(3 * n + place) % 8}": 1.0 - n / 10 for n in range(8)} for place, query in enumerate(TEXTS)}
+METRICS = {"ap@8": ir_measures.AP @ 8, "rr@8": ir_measures.RR @ 8, "p@3": ir_measures.P @ 3, "r@3": ir_measures.R @ 3}
+
+
+def write_run(path: Path, names: dict[str, str] | None = None) -> Path:
+    lines = [
+        f"{q} Q0 {(names or {}).get(d, d)} {n} {score} x"
+        for q, found in RUN.items()
+        for n, (d, score) in enumerate(found.items(), start=1)
+    ]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def import_folder(form: str, place: Path, qrels: Qrels, **options: str) -> Any:
+    source = place / form
+    source.mkdir()
+    write, add_qrels = FORMS[form]
+    write(source, TEXTS, FILES)
+    if qrels:
+        add_qrels(source, qrels)
+    return qt.import_set(form, source, place / "sets" / form, **options)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_run_in_the_publishers_ids_has_the_figures_of_the_publishers_files(form: str, tmp_path: Path) -> None:
+    import_folder(form, tmp_path, QRELS)
+    run = write_run(tmp_path / "system.trec")
+
+    result = qt.evaluate(form, run=run, metrics=list(METRICS), out=tmp_path / "sets")
+
+    expected = ir_measures.calc_aggregate(list(METRICS.values()), QRELS, RUN)
+    assert {name: result[name] for name in METRICS} == pytest.approx({n: expected[m] for n, m in METRICS.items()})
+    stated = result.result.counts["ids_of_others"]
+    assert stated == {"queries": {"source_id": 4}, "images": {"source_id": 8}}
+    assert "8 images by source_id" in next(w.detail for w in result.warnings if w.code == "ids_of_others")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_folder_without_judgments_is_a_set_that_waits_for_them(form: str, tmp_path: Path) -> None:
+    built = import_folder(form, tmp_path, {})
+
+    stored = read_set(built.path)
+    assert sorted(stored.tables.queries["source_id"]) == list(TEXTS)
+    assert len(stored.tables.images) == 8 and not len(stored.tables.qrels)
+    findings = {one.check: one.count for one in lint_tables(stored.tables)}
+    assert findings["unjudged_query"] == 4 and "empty_truth" not in findings
+    run = write_run(tmp_path / "system.trec")
+    with pytest.raises(UserError, match=f"has no judgments yet.*querytruth review {form} --run"):
+        qt.evaluate(form, run=run, out=tmp_path / "sets")
+    pool = read_result_pool(stored, [run], depth=5)
+    assert len(pool.pairs) == 20 and not any("left out" in note for note in pool.notes)
+
+
+def test_a_split_that_is_not_there_is_no_set_without_judgments(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"has no qrels/dev\.tsv"):
+        import_folder("beir", tmp_path, QRELS, split="dev")
+
+
+def test_a_run_may_name_images_by_the_end_of_their_paths(tmp_path: Path) -> None:
+    import_folder("beir", tmp_path, QRELS)
+    by_id = qt.evaluate("beir", run=write_run(tmp_path / "a.trec"), out=tmp_path / "sets")
+    names = {name: f"/srv/archive/{file}" if name < "d4" else file.rpartition("/")[2] for name, file in FILES.items()}
+
+    by_path = qt.evaluate("beir", run=write_run(tmp_path / "b.trec", names), out=tmp_path / "sets")
+
+    assert by_path["ndcg@10"] == by_id["ndcg@10"]
+    assert by_path.result.counts["ids_of_others"]["images"] == {"file_name": 8}
+
+
+def test_a_table_of_a_program_may_have_the_publishers_ids(tmp_path: Path) -> None:
+    import_folder("beir", tmp_path, QRELS)
+    rows = [(q, d, score) for q, found in RUN.items() for d, score in found.items()]
+    frame = pd.DataFrame(rows, columns=["query_id", "image_id", "score"])
+
+    of_table = qt.evaluate("beir", run=frame, out=tmp_path / "sets")
+
+    assert of_table["rr@10"] == qt.evaluate("beir", run=write_run(tmp_path / "a.trec"), out=tmp_path / "sets")["rr@10"]
+
+
+def test_a_name_that_could_be_several_images_is_refused_with_examples() -> None:
+    table = pd.DataFrame({"image_id": ["img_1", "img_2", "img_3"], "file_name": ["a/x.jpg", "b/x.jpg", "c/y.jpg"]})
+
+    with pytest.raises(
+        UserError, match=re.escape("has 1 names that match several images (x.jpg matches img_1 or img_2)")
+    ):
+        match_names(["x.jpg", "y.jpg"], set(), table, "image_id")
+    copies = match_names(["x.jpg", "y.jpg"], set(), table, "image_id", {"img_2": "img_1"})
+    assert copies.ids == {"x.jpg": "img_1", "y.jpg": "img_3"}
+
+
+def test_a_name_without_its_extension_is_the_image_s_unless_there_are_two() -> None:
+    table = pd.DataFrame({"image_id": ["img_1", "img_2", "img_3"], "file_name": ["t/000113.jpg", "x.jpg", "x.png"]})
+
+    assert match_names(["000113"], set(), table, "image_id").ids == {"000113": "img_1"}
+    with pytest.raises(UserError, match="x matches img_2 or img_3"):
+        match_names(["x"], set(), table, "image_id")
+
+
+def test_our_own_ids_come_before_the_publishers() -> None:
+    table = pd.DataFrame({"image_id": ["img_1", "img_2"], "source_id": ["img_2", "img_1"]})
+
+    assert match_names(["img_1", "img_2"], {"img_1", "img_2"}, table, "image_id").ids == {}

@@ -19,8 +19,9 @@ from querytruth.backends.files.durable_files import is_abandoned, make_staging_f
 from querytruth.errors import UserError
 from querytruth.sets import set_publishing
 from querytruth.sets.set_files import read_set, verify_set
-from tests.flows.test_gallery_set import definition, photo
 from tests.sets.test_set_files import put, tables
+from tests.worlds import define_gallery as definition
+from tests.worlds import save_photo as photo
 
 
 @pytest.fixture

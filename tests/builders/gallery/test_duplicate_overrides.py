@@ -10,7 +10,7 @@ from builders.gallery.duplicate_overrides import UNTIED_DISTANCE, OverriddenGrou
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from querytruth.records import to_arrow
 from querytruth.sets.decision_records import ImagePairDecision
-from tests.builders.gallery.test_near_duplicates import frame_of, image
+from tests.drawn_views import frame_of, image_row
 
 
 def word(decision: str, one: str, other: str) -> ImagePairDecision:
@@ -127,10 +127,10 @@ def test_the_groups_are_a_partition_that_obeys_the_words_in_whatever_order(place
 
 def test_the_duplicates_table_follows_and_says_what_a_person_joined() -> None:
     rows = [
-        image("large", phash=0, size=(80, 60)),
-        image("middle", phash=1, size=(60, 45)),
-        image("small", phash=3),
-        image("elsewhere", phash=(1 << 40) - 1),
+        image_row("large", phash=0, size=(80, 60)),
+        image_row("middle", phash=1, size=(60, 45)),
+        image_row("small", phash=3),
+        image_row("elsewhere", phash=(1 << 40) - 1),
     ]
     ids = {row["item"]: row["image_id"] for row in rows}
 

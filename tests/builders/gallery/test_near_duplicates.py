@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageEnhance
 
@@ -18,36 +18,10 @@ from querytruth.backends.images import same_images
 from querytruth.backends.images.image_reading import read_image
 from querytruth.backends.images.same_images import ALL_TURNS, FLIPS, ROTATIONS
 from querytruth.records import content_id, image_id_of_bytes, to_arrow
-from tests.drawn_views import draw_views
+from tests.drawn_views import frame_of, image_row
+from tests.property_runs import few_and_many
 
 FIELDS = ("sha256", "pixels", "views", "thumbnail", "details", "width", "height")
-
-
-def image(
-    item: str,
-    *,
-    bytes_: str = "",
-    pixels: str = "",
-    phash: int | None = None,
-    picture: int = 0,
-    size: tuple[int, int] = (40, 30),
-) -> dict[str, Any]:
-    sha256 = (bytes_ or item).encode().hex().ljust(64, "0")
-    told = {"sha256": sha256, "pixels": pixels or item, "code": phash, "picture": picture}
-    return {
-        "item": item,
-        "image_id": image_id_of_bytes(sha256),
-        "width": size[0],
-        "height": size[1],
-        **told,
-        **draw_views(phash, picture),
-    }
-
-
-def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows)
-    columns = [name for name in ("code", "views", "thumbnail") if name in frame]
-    return frame.assign(**{name: pd.array([row[name] for row in rows], dtype=object) for name in columns})
 
 
 def scanned(folder: Path) -> pd.DataFrame:
@@ -77,12 +51,12 @@ def ways(found: DuplicateGroups) -> dict[str, tuple[str, int] | str | None]:
 def test_bytes_pixels_looks_and_a_models_pair_make_one_group() -> None:
     frame = frame_of(
         [
-            image("large", bytes_="x", pixels="p", phash=0, size=(400, 300)),
-            image("copy", bytes_="x", pixels="p", phash=0, size=(400, 300)),
-            image("other metadata", pixels="p", phash=0),
-            image("resaved", phash=0b111),
-            image("cropped", phash=2**30 - 1),
-            image("another", phash=2**64 - 1),
+            image_row("large", bytes_="x", pixels="p", phash=0, size=(400, 300)),
+            image_row("copy", bytes_="x", pixels="p", phash=0, size=(400, 300)),
+            image_row("other metadata", pixels="p", phash=0),
+            image_row("resaved", phash=0b111),
+            image_row("cropped", phash=2**30 - 1),
+            image_row("another", phash=2**64 - 1),
         ]
     )
     found = find_duplicates(frame, distance=6, pairs=np.array([[4, 0]]))
@@ -100,7 +74,9 @@ def test_bytes_pixels_looks_and_a_models_pair_make_one_group() -> None:
 
 
 def test_the_table_has_the_declared_columns_and_an_id_made_of_content() -> None:
-    frame = frame_of([image("b", bytes_="x", phash=1), image("a", bytes_="x", phash=1), image("c", phash=2**40 - 1)])
+    frame = frame_of(
+        [image_row("b", bytes_="x", phash=1), image_row("a", bytes_="x", phash=1), image_row("c", phash=2**40 - 1)]
+    )
     found = find_duplicates(frame, distance=6)
     table = to_arrow("duplicates", found.table)
     assert table["duplicate_group"].to_pylist() == [content_id("dup", frame["image_id"][0])] * 2
@@ -111,22 +87,24 @@ def test_the_table_has_the_declared_columns_and_an_id_made_of_content() -> None:
 
 def test_the_largest_stands_then_the_smallest_id_then_the_smallest_item() -> None:
     same: dict[str, Any] = {"bytes_": "x", "phash": 5}
-    large = image("z", phash=5, size=(50, 50))
-    assert find_duplicates(frame_of([image("a", **same), large]), distance=0).is_kept.tolist() == [False, True]
-    ids = frame_of([image("1", bytes_="z", phash=5), image("3", bytes_="y", phash=5), image("2", bytes_="x", phash=5)])
+    large = image_row("z", phash=5, size=(50, 50))
+    assert find_duplicates(frame_of([image_row("a", **same), large]), distance=0).is_kept.tolist() == [False, True]
+    ids = frame_of(
+        [image_row("1", bytes_="z", phash=5), image_row("3", bytes_="y", phash=5), image_row("2", bytes_="x", phash=5)]
+    )
     assert find_duplicates(ids, distance=0).is_kept.tolist() == [False, False, True]
-    twins = frame_of([image("b", **same), image("a", **same)])
+    twins = frame_of([image_row("b", **same), image_row("a", **same)])
     assert find_duplicates(twins, distance=0).is_kept.tolist() == [False, True]
 
 
 def test_the_ledger_names_the_representative_and_says_whether_the_bytes_are_the_same() -> None:
     frame = frame_of(
         [
-            image("a.jpg", bytes_="x", phash=0, size=(90, 90)),
-            image("b.jpg", bytes_="x", phash=0, size=(90, 90)),
-            image("small.jpg", bytes_="y", phash=1),
-            image("small copy.jpg", bytes_="y", phash=1),
-            image("alone.jpg", phash=2**50 - 1),
+            image_row("a.jpg", bytes_="x", phash=0, size=(90, 90)),
+            image_row("b.jpg", bytes_="x", phash=0, size=(90, 90)),
+            image_row("small.jpg", bytes_="y", phash=1),
+            image_row("small copy.jpg", bytes_="y", phash=1),
+            image_row("alone.jpg", phash=2**50 - 1),
         ]
     )
     found = find_duplicates(frame, distance=6)
@@ -143,7 +121,7 @@ def test_the_ledger_names_the_representative_and_says_whether_the_bytes_are_the_
 def test_no_chain_leads_beyond_the_limit() -> None:
     """Each is within four bits of the next; the representative is the one that most of them are near to."""
     steps = [0, 0b1111, 0b11111111, 0b11111111_1111, 0b11111111_11111111]
-    frame = frame_of([image(f"{n}", phash=value, size=(90 - n, 90)) for n, value in enumerate(steps)])
+    frame = frame_of([image_row(f"{n}", phash=value, size=(90 - n, 90)) for n, value in enumerate(steps)])
     found = find_duplicates(frame, distance=4)
     assert ways(found) == {"1": None, "0": ("views", 4), "2": ("views", 4), "3": None, "4": ("views", 4)}
     assert not len(found.chains)
@@ -151,11 +129,11 @@ def test_no_chain_leads_beyond_the_limit() -> None:
 
 def test_what_shares_bytes_or_pixels_stays_together() -> None:
     rows = [
-        image("0", phash=0, size=(90, 90)),
-        image("1", phash=0b1111),
-        image("2", phash=0b1111111, pixels="same"),
-        image("3", phash=0b11111, pixels="same"),
-        image("4", phash=None),
+        image_row("0", phash=0, size=(90, 90)),
+        image_row("1", phash=0b1111),
+        image_row("2", phash=0b1111111, pixels="same"),
+        image_row("3", phash=0b11111, pixels="same"),
+        image_row("4", phash=None),
     ]
     found = find_duplicates(frame_of(rows), distance=4, pairs=np.array([[4, 1]]))
     assert len(groups(found)) == 1, "one of the two with the same pixels is near the representative"
@@ -165,40 +143,40 @@ def test_what_shares_bytes_or_pixels_stays_together() -> None:
 
 
 def test_the_same_bytes_as_another_member_alone_are_no_exact_duplicate_of_the_representative() -> None:
-    twins = [image(name, bytes_="x", phash=0b1111) for name in ("twin", "other twin")]
-    found = find_duplicates(frame_of([image("0", phash=0, size=(90, 90)), *twins]), distance=4)
+    twins = [image_row(name, bytes_="x", phash=0b1111) for name in ("twin", "other twin")]
+    found = find_duplicates(frame_of([image_row("0", phash=0, size=(90, 90)), *twins]), distance=4)
     assert set(found.rejections["reason"]) == {"near_duplicate"}
 
 
 def test_images_without_a_hash_are_the_same_only_by_bytes_or_pixels() -> None:
-    blanks = [image("white"), image("black"), image("white again", pixels="white")]
-    found = find_duplicates(frame_of([*blanks, image("photo", phash=7)]), distance=16)
+    blanks = [image_row("white"), image_row("black"), image_row("white again", pixels="white")]
+    found = find_duplicates(frame_of([*blanks, image_row("photo", phash=7)]), distance=16)
     assert groups(found) == {frozenset(["white", "white again"])}
 
 
 def test_without_a_distance_looks_do_not_count() -> None:
-    frame = frame_of([image("a", phash=7), image("b", phash=7), image("c", pixels="a", phash=9)])
+    frame = frame_of([image_row("a", phash=7), image_row("b", phash=7), image_row("c", pixels="a", phash=9)])
     plain = frame.drop(columns=["views", "thumbnail"])
     assert groups(find_duplicates(plain, distance=None)) == {frozenset("ac")}
     assert groups(find_duplicates(frame, distance=0)) == {frozenset("abc")}
 
 
 def test_the_same_hash_with_another_thumbnail_is_another_image() -> None:
-    rows = [image("a", phash=7), image("b", phash=7, picture=1), image("c", phash=6, picture=1)]
+    rows = [image_row("a", phash=7), image_row("b", phash=7, picture=1), image_row("c", phash=6, picture=1)]
     assert groups(find_duplicates(frame_of(rows), distance=6)) == {frozenset("bc")}
 
 
 def test_unknown_bytes_and_pixels_tie_nothing() -> None:
-    frame = frame_of([image("a", phash=1), image("b", phash=2**40 - 1)]).assign(sha256=None, pixels=None)
+    frame = frame_of([image_row("a", phash=1), image_row("b", phash=2**40 - 1)]).assign(sha256=None, pixels=None)
     assert not len(find_duplicates(frame, distance=6).table)
-    some = [image(f"{n}", phash=value, size=(90 - n, 90)) for n, value in enumerate([0, 0b1111, 0b11])]
+    some = [image_row(f"{n}", phash=value, size=(90 - n, 90)) for n, value in enumerate([0, 0b1111, 0b11])]
     found = find_duplicates(frame_of(some).assign(sha256=None, pixels=None), distance=4)
     assert ways(found) == {"0": None, "1": ("views", 4), "2": ("views", 2)}
     assert set(found.rejections["reason"]) == {"near_duplicate"}
 
 
 def test_no_images() -> None:
-    found = find_duplicates(frame_of([image("a", phash=1)])[:0], distance=6)
+    found = find_duplicates(frame_of([image_row("a", phash=1)])[:0], distance=6)
     assert (len(found.is_kept), len(found.table), len(found.rejections), len(found.chains)) == (0, 0, 0, 0)
 
 
@@ -270,51 +248,28 @@ def is_further_from_its_ties(one: int, other: int, lead: list[int]) -> bool:
     return lead.count(one) > 1 or lead.count(other) > 1
 
 
-some_piles = given(
+LOOK = {"phash": None, "picture": 0, "bytes_": "", "pixels": "", "size": (40, 30)}
+
+
+@few_and_many(
+    8,
+    60,
+    pytest.mark.thorough,
     piles=st.lists(looks, min_size=1, max_size=14),
     distance=st.integers(0, 8),
     pairs=st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), max_size=2),
     seed=st.integers(0, 99),
 )
-
-
-LOOK = {"phash": None, "picture": 0, "bytes_": "", "pixels": "", "size": (40, 30)}
-
-
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@some_piles
 @example(piles=[LOOK] * 3, distance=0, pairs=[(0, 1), (1, 2)], seed=0)
 def test_each_member_is_tied_to_its_representative_whatever_the_order(
-    piles: list[dict[str, Any]],
-    distance: int,
-    pairs: list[tuple[int, int]],
-    seed: int,
+    piles: list[dict[str, Any]], distance: int, pairs: list[tuple[int, int]], seed: int
 ) -> None:
-    _compare_with_all_ties(piles, distance, pairs, seed)
-
-
-@pytest.mark.thorough
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@some_piles
-def test_each_member_of_many_piles_is_tied_to_its_representative(
-    piles: list[dict[str, Any]],
-    distance: int,
-    pairs: list[tuple[int, int]],
-    seed: int,
-) -> None:
-    _compare_with_all_ties(piles, distance, pairs, seed)
-
-
-def _compare_with_all_ties(
-    piles: list[dict[str, Any]],
-    distance: int,
-    pairs: list[tuple[int, int]],
-    seed: int,
-) -> None:
-    rows = [image(f"{n:02}", **pile) for n, pile in enumerate(piles)]
+    rows = [image_row(f"{n:02}", **pile) for n, pile in enumerate(piles)]
     same = classes(len(rows), lambda one, other: has_same_pixels(rows[one], rows[other]))
     looks = [{name: piles[first][name] for name in ("phash", "picture")} for first in same]  # views are of the pixels
-    frame = frame_of([image(f"{n:02}", **pile | look) for n, (pile, look) in enumerate(zip(piles, looks, strict=True))])
+    frame = frame_of(
+        [image_row(f"{n:02}", **pile | look) for n, (pile, look) in enumerate(zip(piles, looks, strict=True))]
+    )
     pairs = [(one, other) for one, other in pairs if one < other < len(piles)]
     found = find_duplicates(frame, distance=distance, pairs=np.array(pairs, dtype=np.int64).reshape(-1, 2))
     check_against_all_pairs(found, frame, distance, pairs)
@@ -339,7 +294,7 @@ def test_thousands_that_look_alike_are_not_compared_pair_by_pair(monkeypatch: py
         return measure(images, ones, other_images, others)
 
     monkeypatch.setattr(same_images, "measure_pairs", counted)
-    rows = [image(f"{n:05}", phash=n % 8, size=(40, 30 + n % 3)) for n in range(5_000)]
+    rows = [image_row(f"{n:05}", phash=n % 8, size=(40, 30 + n % 3)) for n in range(2_000)]
     found = find_duplicates(frame_of(rows), distance=6)
     assert len(groups(found)) == 1 and found.is_kept.sum() == 1
     assert sum(compared) < len(rows)

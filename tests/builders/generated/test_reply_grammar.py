@@ -4,17 +4,30 @@ import json
 import random
 import re
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prompts
-from builders.generated.reply_grammar import ParsedAnswer, parse_objects, parse_topics
+from builders.generated.generation_journal import ReplyRecord, ReplyRow
+from builders.generated.object_pools import NoveltyFilter, ObjectPools, ParsedReply
+from builders.generated.reply_grammar import (
+    TEMPLATE_WORDS,
+    ParsedAnswer,
+    parse_element_class,
+    parse_objects,
+    parse_phrase_reply,
+    parse_topics,
+)
+from builders.generated.row_rules import MAX_LENGTH, RowRules, normalize_text
+from builders.generated.topic_pools import STRATEGIES, TopicPools
 from querytruth.backends.models.reply_envelope import strip_regions
-from tests.builders.generated.messy_replies import break_reply, make_object_reply, make_topic_reply
+from tests.builders.generated.messy_replies import EN, ZH, break_reply, make_object_reply, make_topic_reply
 
 FOOD = "思考：选择主题#食物#\n答案：根据#食物#主题，我想出了#物体#：#饺子#，#意大利面#，#汉堡#"
 
@@ -300,3 +313,227 @@ def test_what_real_models_wrote_goes_through(shared: Callable[[str], Path]) -> N
     lists = [cell.strip() for cell in texts if re.match(r"\s*1[.、]", cell) and "<br/>2" in cell]
     assert len(lists) > 30
     assert all(len(parse_objects(cell, False).objects) >= 2 for cell in lists)
+
+
+CAT = "我决定选择（1）个视觉元素，该视觉元素选取（动物）分类中的（猫），最终选择的视觉元素是（猫）"
+LONG = "我决定选择（2）个视觉元素，可搭配（猫）的是形容词（长毛），最终选择的视觉元素是（猫）和（长毛）"
+REPLY = f"思考：{CAT}\n答案：猫\n\n思考：{LONG}\n答案：长毛的猫"
+READ = ParsedAnswer("", ("猫", "长毛的猫"), "", (CAT, LONG))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        REPLY,
+        REPLY.replace("：", ":"),
+        REPLY.replace("\n", "\r\n"),
+        REPLY.replace("思考：", "**思考：** ").replace("答案：", "**答案：** "),
+        REPLY.replace("答案：", "答案：\n"),
+        REPLY.replace("答案：", "答案：好的\n"),
+        f"好的，以下是结果：\n\n{REPLY}。\n\n希望对您有帮助！",
+        REPLY.replace("答案：猫", "答案：“猫”。"),
+        REPLY.replace("答案：猫", "答案：#猫#"),
+        "1. " + REPLY.replace("\n\n", "\n\n2. "),
+        f"<think>答案：狗</think>{REPLY}",
+    ],
+)
+def test_each_answer_is_one_phrase_with_its_thought_however_dressed_up(reply: str) -> None:
+    assert parse_phrase_reply(reply, False) == READ
+
+
+def test_english_phrases_are_read_alike() -> None:
+    thought = "I choose (2) visual elements, so they are (cat) and (long hair)"
+    assert parse_phrase_reply(f"Thought: {thought}\nAnswer: a cat with long hair.", False) == ParsedAnswer(
+        "", ("a cat with long hair",), "", (thought,)
+    )
+
+
+def test_an_answer_is_not_cut_at_its_commas_and_one_that_lists_several_has_no_thought_of_its_own() -> None:
+    assert parse_phrase_reply(f"思考：{LONG}\n答案：猫，在草地上", False).objects == ("猫，在草地上",)
+    several = parse_phrase_reply(f"思考：{LONG}\n答案：\n1. 猫\n2. 狗", False)
+    assert several == ParsedAnswer("", ("猫", "狗"), "", ("", ""))
+
+
+def test_a_thought_too_long_to_be_a_sample_is_not_told_and_a_phrase_without_label_is_none() -> None:
+    assert parse_phrase_reply(f"思考：{'想' * 201}\n答案：猫", False).thoughts == ("",)
+    assert parse_phrase_reply("猫", False) == ParsedAnswer("", ())
+    assert parse_phrase_reply("抱歉，我无法提供。", False) == ParsedAnswer("", ())
+
+
+@pytest.mark.parametrize(
+    ("thought", "named"),
+    [
+        (CAT, "动物"),
+        ("第一个视觉元素选择( 交通工具 )分类中的(火车)，第二个选择（颜色）分类中的（绿）", "交通工具"),
+        ("I choose (1) visual element, which is (cat) of the class (wild animals), so it is (cat)", "wild animals"),
+        (LONG, ""),
+        ("该视觉元素选取（）分类中的（猫）", ""),
+        ("该视觉元素选取（=cmd|x）分类中的（猫）", ""),
+        (f"该视觉元素选取（{'动' * 11}）分类中的（猫）", ""),
+        ("", ""),
+    ],
+)
+def test_a_thought_names_the_class_that_it_starts_from_or_none(thought: str, named: str) -> None:
+    assert parse_element_class(thought) == named
+
+
+def test_the_samples_that_the_model_is_shown_name_their_class() -> None:
+    for language, topic in (("zh", "动物"), ("en", "animals")):
+        assert (
+            parse_element_class(
+                prompts.load_template(f"{language}/visual_elements_sample").fill(topic=topic, object="x")
+            )
+            == topic
+        )
+
+
+def test_a_reply_cut_by_the_limit_loses_its_last_phrase() -> None:
+    assert parse_phrase_reply(REPLY, True) == ParsedAnswer("", ("猫",), "长毛的猫", (CAT,))
+
+
+def test_of_dressed_up_phrases_99_percent_are_read_and_no_row_is_untrue() -> None:
+    missed = 0
+    for seed in range(5_000):
+        rng = random.Random(seed)
+        text, truth = dressed_up(rng)
+        found = parse_phrase_reply(text, False)
+        assert set(found.objects) <= {phrase for phrase, _ in truth}, text
+        missed += [*zip(found.objects, found.thoughts, strict=True)] != truth
+    assert missed <= 50, missed
+
+
+def dressed_up(rng: random.Random) -> tuple[str, list[tuple[str, str]]]:
+    zh = rng.random() < 0.5
+    world = ZH if zh else EN
+    form = (
+        "我决定选择（1）个视觉元素，最终选择的视觉元素是（{}）" if zh else "I choose (1) visual element, which is ({})"
+    )
+    things = rng.sample(world[rng.choice(sorted(world))], rng.randint(1, 5))
+    truth = [(thing, form.format(thing)) for thing in things]
+    bold, colon, break_ = rng.choice(["", "**"]), rng.choice("：:"), rng.choice(["\n", "\n\n", "\r\n", "<br/>"])
+    number, stop = rng.choice(["", "", "{}. ", "({}) "]), rng.choice(["", "", "。" if zh else "."])
+    words = ("思考", "答案") if zh else ("Thought", "Answer")
+    blocks = [
+        f"{number.format(n)}{bold}{words[0]}{bold}{colon}{thought}{break_}{bold}{words[1]}{bold}{colon}{phrase}{stop}"
+        for n, (phrase, thought) in enumerate(truth, start=1)
+    ]
+    before = rng.choice(["", "好的，以下是结果：\n\n" if zh else "Sure, here are some more:\n\n"])
+    after = rng.choice(["", "\n\n希望对您有帮助！" if zh else "\n\nI hope this helps!"])
+    return before + rng.choice(["\n", "\n\n"]).join(blocks) + after, truth
+
+
+@pytest.mark.thorough
+def test_broken_replies_give_nothing_that_does_not_stand_in_them() -> None:
+    asked = prompts.load_template("zh/visual_elements").text
+    for seed in range(2_000):
+        rng = random.Random(seed)
+        text, _ = dressed_up(rng)
+        if seed % 3 == 0:
+            text = make_object_reply(rng, "zh").text
+        spoilt = break_reply(rng, text, asked)
+        for was_cut in (False, True):
+            found = parse_phrase_reply(spoilt, was_cut)
+            assert len(found.objects) == len(found.thoughts)
+            for piece in (*found.objects, *found.thoughts, found.truncated_item):
+                assert piece in spoilt and "\n" not in piece
+            assert "" not in found.objects
+
+
+WORLD = {"zh": ZH, "en": EN}
+REFUSAL = re.compile("我无法|I cannot|I can't|sorry", re.IGNORECASE)
+COUNT = 10_000
+
+
+def nothing_alike() -> NoveltyFilter:
+    """What is alike is tried elsewhere."""
+    return NoveltyFilter(lambda texts: np.zeros((len(texts), 2), np.float32), 0.9)
+
+
+def rules_of(language: str, prompt: str) -> RowRules:
+    text = prompts.load_template(f"{language}/{prompt}").text
+    return RowRules(language, MAX_LENGTH[language], text, REFUSAL)
+
+
+def shown_of(language: str, rng: random.Random) -> dict[str, list[str]]:
+    return {topic: rng.sample(objects, 2) for topic, objects in sorted(WORLD[language].items())}
+
+
+def check(rows: tuple[ReplyRow, ...], reply: str, shown: dict[str, set[str]], rules: RowRules) -> None:
+    """`shown`: the objects in the prompt by topic; of a topic that is not there, all of them are shown."""
+    for row in rows:
+        assert row.text in reply or row.text in strip_regions(reply)
+        if row.reason:
+            continue
+        assert normalize_text(row.text) not in shown.get(row.topic, set().union(*shown.values()))
+        assert normalize_text(row.text) not in TEMPLATE_WORDS[rules.language] and not rules.find_rejection_reason(
+            row.text
+        )
+        assert row.topic in reply or row.topic in WORLD[rules.language]
+
+
+def fuzzed(seed: int) -> tuple[random.Random, str, str, bool]:
+    """A reply, its language, and whether the limit cut it; every other one is broken."""
+    rng = random.Random(seed)
+    language = rng.choice(["zh", "en"])
+    reply = (make_topic_reply if rng.random() < 0.5 else make_object_reply)(rng, language).text
+    if seed % 2:
+        reply = break_reply(rng, reply, prompts.load_template(f"{language}/topics").text)
+    return rng, language, reply, rng.random() < 0.2
+
+
+@pytest.mark.slow
+def test_of_ten_thousand_replies_about_topics_no_row_is_invented_or_lost() -> None:
+    found: Counter[str] = Counter()
+    for seed in range(COUNT):
+        rng, language, reply, was_cut = fuzzed(seed)
+        samples = shown_of(language, rng)
+        by_topic = {topic: set(map(normalize_text, texts)) for topic, texts in samples.items()}
+        shown = frozenset[str]().union(*by_topic.values())
+        pools, rules = TopicPools(samples), rules_of(language, "topics")
+        listed = parse_topics(reply, was_cut)
+        rows = pools.classify_rows(listed, rules, shown)
+        assert len(rows) == sum(len(one.objects) + bool(one.truncated_item) for one in listed)
+        check(rows, reply, by_topic, rules)
+        pools.add(ReplyRecord(1, "", "key", "stop", 1, rows))
+        found.update(row.reason or "accepted" for row in rows)
+    assert found["accepted"] > 15_000 and len(found) > 8, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["self_instruct", "visual_elements"])
+def test_of_five_thousand_replies_about_objects_no_row_is_invented_or_lost(strategy: str) -> None:
+    found: Counter[str] = Counter()
+    for seed in range(COUNT // 2):
+        rng, language, reply, was_cut = fuzzed(seed)
+        samples = shown_of(language, rng)
+        topic = rng.choice(sorted(samples))
+        shown = frozenset(normalize_text(text) for text in samples[topic])
+        pools, rules = ObjectPools(samples, nothing_alike()), rules_of(language, STRATEGIES[strategy].prompt_name)
+        listed = STRATEGIES[strategy].parse_reply(reply, was_cut)
+        rows = pools.classify_rows([ParsedReply(topic, listed, shown)], rules)[0]
+        assert len(rows) == len(listed.objects) + bool(listed.truncated_item)
+        check(rows, reply, {topic: set(shown)}, rules)
+        found.update(row.reason or "accepted" for row in rows)
+    assert found["accepted"] > 2_000 and len(found) > 8, found
+
+
+@pytest.mark.thorough
+def test_what_real_models_wrote_is_judged_without_harm(shared: Callable[[str], Path]) -> None:
+    folder = shared("llm_transcripts")
+    texts = [path.read_text("utf-8") for path in sorted(folder.rglob("*.md"))]
+    texts += [cell for text in texts for cell in text.split("|")]
+    for name, key in (("self_instruct_davinci_predictions.jsonl", "response"), ("vlm_zh_gpt4_answers.jsonl", "text")):
+        texts += [str(json.loads(line).get(key, line)) for line in (folder / name).read_text("utf-8").splitlines()]
+    accepted = 0
+    for text in texts:
+        language = "zh" if re.search(r"[\u4e00-\u9fff]", text) else "en"
+        samples = {topic: objects[:2] for topic, objects in WORLD[language].items()}
+        for strategy in (STRATEGIES["self_instruct"], STRATEGIES["visual_elements"]):
+            pools = ObjectPools(samples, nothing_alike())
+            rules = rules_of(language, strategy.prompt_name)
+            rows = pools.classify_rows(
+                [ParsedReply(next(iter(samples)), strategy.parse_reply(text, False), frozenset())], rules
+            )[0]
+            check(rows, text, {}, rules)
+            accepted += sum(not row.reason for row in rows)
+    assert len(texts) > 1000 and accepted > 500

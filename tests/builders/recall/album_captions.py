@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from builders.recall.caption_index import AnswerIndex, build_answer_index
 from querytruth.sample_album.album import read_album, read_table
 
 
@@ -47,3 +48,12 @@ def source_pairs(queries: list[str], images: list[str]) -> pd.DataFrame:
     """Judgments: each query with its own image."""
     frame = pd.DataFrame({"query_id": queries, "image_id": images, "relevance": 1})
     return frame.assign(judged_by="caption", evidence=None)
+
+
+def index_captions(captions: dict[str, list[str]]) -> AnswerIndex:
+    """Captions of each image, as queries q0, q1 … in the order given."""
+    rows = [(image, text) for image, texts in captions.items() for text in texts]
+    ids = [f"q{number:03}" for number in range(len(rows))]
+    queries = pd.DataFrame({"query_id": ids, "text": [text for _, text in rows]})
+    qrels = pd.DataFrame({"query_id": ids, "image_id": [image for image, _ in rows], "relevance": 1})
+    return build_answer_index(queries, qrels, pd.DataFrame({"image_id": list(captions), "duplicate_group": None}), None)

@@ -6,17 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.recall.caption_index import AnswerIndex, CaptionIndex, build_answer_index
+from builders.recall.caption_index import CaptionIndex
 from builders.recall.caption_words import parse_phrases, say_all
-
-
-def index(captions: dict[str, list[str]]) -> AnswerIndex:
-    """Captions of each image, as queries q0, q1 … in the order given."""
-    rows = [(image, text) for image, texts in captions.items() for text in texts]
-    ids = [f"q{number:03}" for number in range(len(rows))]
-    queries = pd.DataFrame({"query_id": ids, "text": [text for _, text in rows]})
-    qrels = pd.DataFrame({"query_id": ids, "image_id": [image for image, _ in rows], "relevance": 1})
-    return build_answer_index(queries, qrels, pd.DataFrame({"image_id": list(captions), "duplicate_group": None}), None)
+from tests.builders.recall.album_captions import index_captions
 
 
 def test_the_index_finds_what_all_comparisons_find() -> None:
@@ -25,7 +17,7 @@ def test_the_index_finds_what_all_comparisons_find() -> None:
     texts = {
         f"img{number:02}": [", ".join(draw.sample(words, draw.randint(1, 4))) for _ in range(2)] for number in range(40)
     }
-    answers = index(texts)
+    answers = index_captions(texts)
     captions = CaptionIndex(answers)
     said = [[phrase for text in texts[image] for phrase in parse_phrases(text)] for image in answers.image_ids]
     expected = {
@@ -42,7 +34,7 @@ def test_the_index_finds_what_all_comparisons_find() -> None:
 
 
 def test_descriptions_say_what_captions_leave_out_and_are_no_caption() -> None:
-    answers = index({"a": ["a dog in the park"], "b": ["a dog"]})
+    answers = index_captions({"a": ["a dog in the park"], "b": ["a dog"]})
     described = pd.DataFrame({"image_id": ["b", "gone"], "text": ["a dog in the park and a bench", "nothing"]})
     captions = CaptionIndex(answers, described)
     assert answers.pairs_of_keys(captions.find_covering(np.array([0]), 9)) == (0, 1)
@@ -52,16 +44,16 @@ def test_descriptions_say_what_captions_leave_out_and_are_no_caption() -> None:
 
 
 def test_the_background_is_the_mean_cosine_of_what_two_images_say() -> None:
-    answers = index({"a": ["a red dog"], "b": ["a red cat"], "c": ["a boat"]})
+    answers = index_captions({"a": ["a red dog"], "b": ["a red cat"], "c": ["a boat"]})
     captions = CaptionIndex(answers)
     rows = captions.answer_words.toarray() * captions.rarity
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     assert captions.measure_background() == pytest.approx((rows @ rows.T)[np.triu_indices(3, 1)].mean(), abs=1e-4)
-    assert CaptionIndex(index({"a": ["a dog"]})).measure_background() == 1, "one image has no other"
+    assert CaptionIndex(index_captions({"a": ["a dog"]})).measure_background() == 1, "one image has no other"
 
 
 def test_a_group_is_contradicted_where_captions_state_only_other_values() -> None:
-    answers = index(
+    answers = index_captions(
         {"a": ["two black dogs in the snow"], "b": ["three white dogs"], "c": ["dogs", "black dogs on sand"]}
     )
     captions = CaptionIndex(answers)

@@ -14,8 +14,7 @@ from builders.recall.fit_probability import LINES_FILE, MEASURES, CentredVectors
 from querytruth.array_types import Vectors
 from querytruth.backends.models.embedders.char_ngrams import CharNgramEmbedder
 from querytruth.errors import UserError
-from tests.builders.recall.album_captions import make_captioned_album
-from tests.builders.recall.test_caption_index import index
+from tests.builders.recall.album_captions import index_captions, make_captioned_album
 
 LINES, _ = read_lines()
 CAPTIONS = {
@@ -40,7 +39,7 @@ def test_shipped_lines_state_what_they_were_fitted_to_and_hold_on_other_pairs() 
 
 def test_probabilities_are_those_of_the_logistic_function() -> None:
     captions = {f"img{number}": [f"a {word} by the {word}"] for number, word in enumerate(["dog", "cat", "kite"])}
-    answers = index(captions)
+    answers = index_captions(captions)
     vectors = CharNgramEmbedder().encode_texts(answers.texts.tolist())
     pairs = PairFeatures(answers, CaptionIndex(answers), vectors)
     chosen = np.array([0, 1]), np.array([1, 2])
@@ -77,7 +76,7 @@ def test_a_broken_file_is_refused_in_a_line(tmp_path: Path) -> None:
 
 
 def measure(query: int, answer: int) -> dict[str, float]:
-    answers = index(CAPTIONS)
+    answers = index_captions(CAPTIONS)
     vectors = CharNgramEmbedder().encode_texts(answers.texts.tolist())
     pairs = PairFeatures(answers, CaptionIndex(answers), vectors)
     return dict(zip(pairs.names, pairs.measure(np.array([query]), np.array([answer]))[0].tolist(), strict=True))
@@ -98,7 +97,7 @@ def centre(vectors: Vectors) -> Vectors:
 
 
 def test_the_cosine_of_two_images_is_that_of_their_mean_captions_in_units_of_the_spread() -> None:
-    vectors = CharNgramEmbedder().encode_texts(index(CAPTIONS).texts.tolist())
+    vectors = CharNgramEmbedder().encode_texts(index_captions(CAPTIONS).texts.tolist())
     means = centre(
         np.stack([vectors[:2].mean(axis=0), vectors[2:4].mean(axis=0), vectors[4:6].mean(axis=0), vectors[6]])
     )

@@ -15,10 +15,10 @@ from querytruth.review import server as guards
 from querytruth.sets import decision_log, set_files
 from querytruth.sets.decision_records import ImagePairDecision
 from querytruth.sets.set_files import StoredSet
-from tests.flows.test_gallery_set import photo
 from tests.images import draw_scene
 from tests.resealed_sets import reseal
 from tests.review.server.pages import DOOR, ORIGIN_HEADERS, TOKEN, ReviewClient, open_client
+from tests.worlds import save_photo as photo
 
 NAME = "一 <b>copy.jpg"
 

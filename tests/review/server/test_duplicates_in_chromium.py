@@ -12,8 +12,8 @@ from querytruth.sample_album.album_files import write_sample_album
 from querytruth.sets import set_files
 from querytruth.sets.decision_log import read_decisions
 from querytruth.sets.decision_records import ImagePairDecision
-from tests.flows.test_gallery_set import photo
 from tests.review.browser_pages import collect_messages, open_on_phone, serve_page, wait_for_text, wait_until_saved
+from tests.worlds import save_photo as photo
 
 
 def build(folder: Path) -> BuildResult:

@@ -11,8 +11,8 @@ from builders.generated import pool_tables as pool_exports
 from builders.generated.definition import GeneratedDefinition
 from builders.generated.stages import run_objects_stage, run_topics_stage
 from querytruth.sets.review_tables import ReviewExport
-from tests.flows.stub_generator import StubGenerator
-from tests.flows.test_topics_and_objects import answering, definition
+from tests.flows.stub_generator import StubGenerator, answering
+from tests.flows.stub_generator import define_stages as definition
 from tests.loopback import loopback
 from tests.review import browser_pages
 from tests.review.browser_pages import (

@@ -21,10 +21,10 @@ from querytruth.sets import decision_log, set_files
 from querytruth.sets.decision_records import Override
 from querytruth.sets.published_files import record_own_version
 from querytruth.sets.set_files import StoredSet
-from tests.flows.test_gallery_set import photo
 from tests.images import draw_scene
 from tests.resealed_sets import reseal
 from tests.review.server.pages import DOOR, ORIGIN_HEADERS, TOKEN, ReviewClient, open_client
+from tests.worlds import save_photo as photo
 
 NAME = "一 <b>wide & long.jpg"
 

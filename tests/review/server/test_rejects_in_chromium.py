@@ -15,7 +15,6 @@ from querytruth.backends.steps import BuildRun, active_run
 from querytruth.sets import set_files
 from querytruth.sets.decision_log import read_decisions
 from querytruth.sets.decision_records import Override
-from tests.flows.test_gallery_set import photo
 from tests.resealed_sets import reseal
 from tests.review.browser_pages import (
     collect_messages,
@@ -26,6 +25,7 @@ from tests.review.browser_pages import (
     wait_until_saved,
 )
 from tests.review.server.test_query_views import HOSTILE
+from tests.worlds import save_photo as photo
 
 
 def built(folder: Path, kind: str, **told: object) -> Path:

@@ -9,10 +9,10 @@ TABLES = "querytruth/backends/files/parquet_files.py"
 PUBLISH, LOG = "crashes/test_publish_crashes.py::whenever", "crashes/test_log_crashes.py::whenever"
 PAGES, REPLIES = "crashes/test_page_crashes.py::whenever", "crashes/test_reply_crashes.py::whenever"
 AUDIT, SOURCES = "crashes/test_audit_crashes.py::whenever", "builders/gallery/test_changed_sources.py"
-UPLOAD, OBJECT_FAULTS = "querytruth/sets/bucket_versions.py", "sets/test_object_faults.py"
-UPLOADS = "sets/test_set_upload.py"
-BUCKET, OBJECTS = "backends/models/test_bucket_replies.py", "querytruth/backends/models/reply_objects.py"
-BUCKET_FAULTS, BUCKETS = "backends/models/test_bucket_faults.py", "querytruth/backends/files/bucket.py"
+UPLOAD, OBJECT_FAULTS = "querytruth/sets/bucket_versions.py", "sets/test_bucket_reading.py"
+UPLOADS = "sets/test_bucket_versions.py"
+BUCKET, OBJECTS = "backends/models/test_reply_store.py", "querytruth/backends/models/reply_objects.py"
+BUCKET_FAULTS, BUCKETS = "backends/models/test_object_store.py", "querytruth/backends/files/bucket.py"
 STORE, REPLY_STORE = "querytruth/backends/files/object_store.py", "querytruth/backends/models/reply_store.py"
 PUT_NEW = "new = self._objects.put_new({answer_name(place): data[place] for place in lasting})"
 ANSWERED = "new = {answer_name(place) for place in lasting}"
@@ -125,7 +125,7 @@ MUTANTS = [
         "querytruth/backends/models/vector_store.py",
         "os.fsync(file.fileno())",
         "pass",
-        "backends/models/test_pixel_store.py::waited_for",
+        "backends/models/test_vector_store.py::waited_for",
     ),
     Mutant(
         "a version's files before its name",
@@ -160,7 +160,7 @@ MUTANTS = [
         "querytruth/sets/manifest.py",
         "if not is_undamaged_manifest(data)",
         "if False",
-        "sets/test_manifest_digest.py::",
+        "sets/test_manifest.py::",
     ),
     Mutant(
         "digest of a table",
@@ -209,7 +209,7 @@ MUTANTS = [
         "querytruth/backends/images/rendering.py",
         "if sha256 is not None and not",
         "if False and not",
-        "backends/images/test_render_jobs.py::changed_since",
+        "backends/images/test_rendering.py::changed_since",
     ),
     Mutant(
         "digest of an image to be shown",
@@ -279,21 +279,21 @@ MUTANTS = [
         "querytruth/sets/decision_log.py",
         "if chain != _link(",
         "if False and chain != _link(",
-        "sets/test_chain.py::flipped_bit",
+        "sets/test_decision_log.py::flipped_bit",
     ),
     Mutant(
         "digest of a stage's table",
         "querytruth/backends/files/parquet_files.py",
         "if pages < 0 or data[pages:footer]",
         "if pages < 0 or False and data[pages:footer]",
-        "backends/files/test_checked_parquet.py::damage",
+        "backends/files/test_parquet_files.py::damage",
     ),
     Mutant(
         "digest of a checkpoint",
         "querytruth/dual_encoder/checkpoints.py",
         'if digest != description["sha256"][part]',
         "if False",
-        "backends/models/test_training_checkpoints.py::flipped",
+        "dual_encoder/test_checkpoints.py::flipped",
     ),
     Mutant(
         "digest of an audit's table",

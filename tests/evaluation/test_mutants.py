@@ -12,7 +12,7 @@ from tests.forked_pytest import ForkedPytest, fork_pytest
 
 ROOT = Path(__file__).parents[2]
 CHANGED = ("querytruth", "builders")
-METRICS = tuple(f"evaluation/test_{name}.py" for name in ("metrics", "metrics_reference", "metric_names"))
+METRICS = ("evaluation/test_metrics.py",)
 KILLED = 0.95
 
 # file, what stands there, what is put in its place
@@ -103,13 +103,13 @@ MUTANTS = [
     ("ground_truth", "np.unique(grades[grades > 0])[::-1]", "np.unique(grades[grades > 0])"),
 ]
 
-DECISIONS = ("sets/test_agreement.py", "sets/test_shared_decisions.py", "audit/test_answers.py")
-MANIFESTS, AUDITS = ("sets/test_manifest_digest.py",), ("sets/test_hostile_audits.py",)
+DECISIONS = ("sets/test_decision_agreement.py", "sets/test_decision_agreement.py", "audit/test_answers.py")
+MANIFESTS, AUDITS = ("sets/test_manifest.py",), ("audit/test_audit_files.py",)
 STORES, LEASES = ("backends/models/test_reply_store.py",), ("backends/models/test_question_leases.py",)
 FORECASTS, PAIRS = ("flows/test_call_forecasts.py",), ("formats/test_caption_formats.py",)
-CARDS = ("review/server/test_query_views.py", "review/server/test_captioning.py")
+CARDS = ("review/test_query_views.py", "review/test_query_decisions.py")
 TAGS = ("builders/precision/test_tag_files.py",)
-STATISTICS, BOUNDS = ("audit/test_intervals.py",), ("evaluation/test_bounds.py",)
+STATISTICS, BOUNDS = ("audit/test_pair_audit.py",), ("evaluation/test_bounds.py",)
 # Files that several were merged into, each with the tests that must fail.
 MERGED = [
     ("querytruth/sets/decision_agreement", "count**2", "count", DECISIONS),

@@ -1,5 +1,6 @@
-"""A set on disk: published whole or not at all, numbered, verified to the bit."""
+"""A set on disk: published whole or not at all, numbered, verified to the bit, with its images where they lie."""
 
+import hashlib
 import json
 import multiprocessing
 import random
@@ -20,9 +21,9 @@ from querytruth.records import categorical_from_codes, empty_frame
 from querytruth.sets import set_publishing
 from querytruth.sets.benchmark_set import Tables, content_digest, make_canary, manifest_digest
 from querytruth.sets.manifest import read_manifest
-from querytruth.sets.set_files import find_set, read_set, verify_set
+from querytruth.sets.set_files import find_set, locate_images, read_set, verify_set
 from querytruth.sets.set_publishing import publish_set
-from tests.small_sets import make_whole_manifest, publish_small_set, small_tables
+from tests.small_sets import image_id_of, make_whole_manifest, publish_small_set, small_tables
 
 
 def tables(texts: tuple[str, ...] = ("dog", "一张狗的图片"), images: int = 3) -> Tables:
@@ -319,3 +320,36 @@ def test_a_set_of_another_schema_version_is_refused_in_one_line(tmp_path: Path) 
     (path / "manifest.json").write_text(json.dumps(content), "utf-8")
     with pytest.raises(UserError, match=r"schema_version"):
         read_set(path)
+
+
+def test_images_in_the_set_have_the_sha256_of_what_lies_there(tmp_path: Path) -> None:
+    stored = publish_small_set(tmp_path, small_tables())
+    for place in locate_images(stored):
+        assert place.location is not None and place.reason == ""
+        assert hashlib.sha256(Path(place.location).read_bytes()).hexdigest() == place.sha256
+    assert [place.image_id for place in locate_images(stored)] == stored.tables.images["image_id"].tolist()
+
+
+def test_images_elsewhere_have_the_sha256_of_their_source(tmp_path: Path) -> None:
+    stored = publish_small_set(tmp_path, small_tables())
+    images = stored.tables.images.copy()
+    images["path"] = ["/photos/a.jpg", "s3://bucket/a.jpg", "https://example.org/a.jpg", "../../etc/passwd"]
+    moved = replace(stored, tables=replace(stored.tables, images=images))
+    told = [(place.location, place.sha256, place.reason) for place in locate_images(moved)]
+    digests = images["sha256"].tolist()
+    assert told == [
+        ("/photos/a.jpg", digests[0], ""),
+        ("s3://bucket/a.jpg", digests[1], ""),
+        (None, None, "on_the_web"),
+        (None, None, "outside_the_set"),
+    ]
+
+
+def test_a_set_without_images_says_so_and_damage_is_one_line(tmp_path: Path) -> None:
+    bare = publish_small_set(tmp_path / "bare", small_tables(), images=False)
+    assert {(place.location, place.reason) for place in locate_images(bare)} == {(None, "no_image")}
+    stored = publish_small_set(tmp_path / "whole", small_tables())
+    (stored.path / "images" / "checksums.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UserError, match="run verify on the set"):
+        locate_images(stored)
+    assert image_id_of("dog") in {place.image_id for place in locate_images(bare)}

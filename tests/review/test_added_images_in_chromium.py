@@ -13,6 +13,7 @@ from tests.review.browser_pages import (
     collect_messages,
     open_in_browser,
     open_on_phone,
+    press,
     press_keys,
     serve_page,
     wait_for_text,
@@ -97,8 +98,7 @@ def test_texts_that_ask_the_same_are_judged_at_once_and_one_is_dropped(browser: 
         press_keys(page, "x")
         wait_until_saved(page)
         expect(page.locator(".text-mark[aria-pressed=true]")).to_have_text("en worddog")
-        page.keyboard.press("ArrowLeft")
-        press_keys(page, "0")
+        press(page, "ArrowLeft", "0")
         wait_until_saved(page)
         expect(page.locator(".tile").first.locator(".why .chip")).to_have_text(["狗: 1", "一张狗的图片: 0", "dog: 0"])
         page.close()

@@ -48,9 +48,7 @@ def wait_until_saved_or_undone(page: object) -> None:
 
 
 @pytest.mark.slow
-def test_cards_of_an_audit_until_a_goal_go_on_while_it_is_judged(
-    browser: Browser, stored: StoredSet, tmp_path: Path
-) -> None:
+def test_cards_of_an_audit_go_on_while_it_is_judged(browser: Browser, stored: StoredSet, tmp_path: Path) -> None:
     run, keys = tmp_path / "searcher.trec", AuditKeys(name="goal", depth=4, until="recall=0.9")
     start_audit(stored.path, pool_set(stored.path, [run], 4), keys, None)
     with serve_page(stored.path) as (_, url):

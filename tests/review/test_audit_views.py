@@ -29,13 +29,7 @@ def stored(tmp_path: Path) -> StoredSet:
 
 
 def queue(page: ReviewClient, state: str = "all") -> dict[str, Any]:
-    found: dict[str, Any] = page.get("/api/audit/queue", params={"audit": "audit", "state": state}).json()
-    return found
-
-
-def card(page: ReviewClient, key: str) -> dict[str, Any]:
-    found: dict[str, Any] = page.get("/api/audit/cards", params={"key": key}).json()["cards"][0]
-    return found
+    return page.queue("audit", audit="audit", state=state)
 
 
 def answer(page: ReviewClient, key: str, grade: int | None, note: str = "") -> Any:
@@ -46,7 +40,7 @@ def test_a_card_tells_nothing_but_query_image_and_the_own_answer(stored: StoredS
     page = open_client(stored)
     keys = queue(page)["keys"]
     assert len(keys) == 16 and 'href="/audit"' in page.get("/queries").text
-    shown = card(page, keys[0])
+    shown = page.card(keys[0], "audit")
     assert set(shown) == {"key", "query_id", "text", "language", "image", "done"}
     assert set(shown["image"]) == {"image_id", "own"} and shown["image"]["own"] is None
     text = page.get("/audit").text + page.get("/api/audit/cards", params={"key": keys}).text
@@ -62,10 +56,10 @@ def test_answers_are_in_the_log_and_the_report_counts_them(stored: StoredSet) ->
     assert queue(page)["done"][:4] == [1, 1, 1, 0] and len(queue(page, "open")["keys"]) == 13
     collected = read_answers(stored.path, load_audit(stored.path, "audit")[0])
     assert sorted(collected.grades.values()) == [0, 2] and len(collected.undetermined) == 1
-    assert card(page, one)["image"]["own"] == {"grade": 2, "note": "clear"}
-    undone = page.post("/api/audit/undo", {"view": "audit"}).json()["card"]
+    assert page.card(one, "audit")["image"]["own"] == {"grade": 2, "note": "clear"}
+    undone = page.undo("audit").json()["card"]
     assert undone["key"] == third and undone["image"]["own"] is None
-    page.post("/api/audit/undo", {"view": "audit"})
+    page.undo("audit")
     assert [line.decision for line in read_decisions(stored.path.parent, UndeterminedPair)] == ["cannot_tell", "undo"]
     collected = read_answers(stored.path, load_audit(stored.path, "audit")[0])
     assert list(collected.grades.values()) == [2] and not collected.undetermined
@@ -77,7 +71,7 @@ def test_two_people_judge_blind_and_a_third_sees_what_they_differ_on(stored: Sto
     for page, grades in ((lin, (2, 0)), (kim, (0, 0))):
         answer(page, one, grades[0])
         answer(page, other, grades[1])
-    assert card(bo, one)["image"]["own"] is None
+    assert bo.card(one, "audit")["image"]["own"] is None
     assert queue(lin, "disputed")["keys"] == queue(kim, "disputed")["keys"] == []
     assert queue(bo, "disputed")["keys"] == [one]
     assert "2 judged by two people, 1 with the same answer, kappa 0.00" in bo.get("/audit").text
@@ -94,8 +88,8 @@ def test_what_is_no_answer_to_a_drawn_pair_is_refused(stored: StoredSet) -> None
     for wrong in ("", "audit", "audit/q/i", f"other/{key.partition('/')[2]}"):
         assert answer(page, wrong, 1).status_code == 409, wrong
     assert page.post("/api/audit/decide", {"view": "audit", "key": key}).status_code == 422
-    assert page.post("/api/audit/undo", {"view": "audit"}).status_code == 409 and page.log == []
-    assert page.get("/api/audit/queue", params={"audit": "../x"}).json()["keys"] == []
+    assert page.undo("audit").status_code == 409 and page.log == []
+    assert page.keys("audit", audit="../x") == []
 
 
 def test_a_version_without_an_audit_has_no_such_view(tmp_path: Path) -> None:

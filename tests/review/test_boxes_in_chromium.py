@@ -8,13 +8,11 @@ from playwright.sync_api import Browser, expect
 
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from tests.review.browser_pages import open_in_browser, serve_page
+from tests.review.browser_pages import open_in_browser, press, serve_page
 
 
 @pytest.mark.slow
-def test_boxes_lie_over_the_image_that_they_were_marked_in_until_b_hides_them(
-    browser: Browser, make_world: Callable[..., Path]
-) -> None:
+def test_boxes_lie_over_their_image_until_b_hides_them(browser: Browser, make_world: Callable[..., Path]) -> None:
     path = build_set(load_definition(make_world(images=True), [], "precision")).path
     messages: list[str] = []
     with serve_page(path) as (_, url):
@@ -37,8 +35,7 @@ def test_boxes_lie_over_the_image_that_they_were_marked_in_until_b_hides_them(
         page.reload()
         page.wait_for_selector(".tile .boxes", state="attached")
         expect(page.locator(".tile:first-child .boxes")).to_be_hidden()
-        page.keyboard.press("b")
-        page.keyboard.press("o")
+        press(page, "b", "o")
         expect(page.locator("#large .boxes rect")).to_be_visible()
         page.close()
     assert [text for text in messages if "favicon" not in text] == []

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.checks.golden_world import PHOTOS, serve
-from tests.review.browser_pages import open_in_browser, press_keys, wait_for_text
+from tests.review.browser_pages import open_in_browser, press_keys, wait_for_text, write
 
 
 @pytest.fixture
@@ -31,8 +31,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 def ask(page: Page, text: str) -> None:
     page.locator("#ask [name=text]").focus()
-    page.keyboard.type(text)
-    page.keyboard.press("Enter")
+    write(page, text)
     page.wait_for_selector("#answers li[data-photo]")
 
 

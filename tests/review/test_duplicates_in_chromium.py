@@ -13,7 +13,15 @@ from querytruth.sets import set_files
 from querytruth.sets.decision_log import read_decisions
 from querytruth.sets.decision_records import ImagePairDecision
 from tests.flows.test_gallery_set import photo
-from tests.review.browser_pages import collect_messages, open_on_phone, serve_page, wait_for_text, wait_until_saved
+from tests.review.browser_pages import (
+    collect_messages,
+    open_on_phone,
+    press,
+    serve_page,
+    wait_for_text,
+    wait_until_saved,
+    write,
+)
 
 
 def build(folder: Path) -> BuildResult:
@@ -47,23 +55,17 @@ def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path:
             assert half.evaluate("one => one.naturalWidth") > 300
         page.keyboard.press("?")
         assert "not the same" in page.inner_text("#help")
-        page.keyboard.press("Escape")
-        page.keyboard.press("d")
-        wait_for_text(page, "#place", r"^2 of \d+ · 1 decided")
+        press(page, "Escape", "d", place=r"^2 of \d+ · 1 decided")
         page.keyboard.press("s")
         wait_until_saved(page)
-        page.keyboard.press("u")
-        wait_for_text(page, "#place", "1 decided")
-        page.keyboard.press("k")
-        wait_for_text(page, "#place", "^1 of")
+        press(page, "u", place="1 decided")
+        press(page, "k", place="^1 of")
         strip, group = (page.locator(name).first.bounding_box() for name in (".strips section", ".strips .group"))
         assert strip and group, "both are seen"
         assert group["y"] > strip["y"] and group["height"] < 100, "a group lies in its strip, over nothing else"
         assert page.locator(".strips section").nth(0).locator(".group").count() == 1
         assert page.locator(".strips section").nth(1).locator(".group").count() == 2, "what follows is shown"
-        page.keyboard.press("n")
-        page.keyboard.type("重拍的")
-        page.keyboard.press("Enter")
+        write(page, "重拍的", "n")
         page.wait_for_selector(".note")
         page.close()
         phone = open_on_phone(browser)
@@ -79,9 +81,7 @@ def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path:
 
 
 @pytest.mark.slow
-def test_two_images_of_no_group_are_brought_together_by_keyboard_and_by_finger(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_two_images_of_no_group_are_paired_by_keyboard_and_by_finger(browser: Browser, tmp_path: Path) -> None:
     write_sample_album(tmp_path / "album", 40)
     first, said = build(tmp_path), list[str]()
     stored = set_files.read_set(first.path)
@@ -92,18 +92,13 @@ def test_two_images_of_no_group_are_brought_together_by_keyboard_and_by_finger(
         page = browser.new_context(viewport={"width": 1280, "height": 860}).new_page()
         collect_messages(page, said)
         at_duplicates(page, url)
-        page.keyboard.press("m")
-        page.keyboard.type(names[0])
-        page.keyboard.press("Enter")
+        write(page, names[0], "m")
         page.wait_for_selector(".first img")
         assert names[0] in page.inner_text(".first")
-        page.keyboard.press("Escape")
-        page.keyboard.press("j")
-        wait_for_text(page, "#place", "^2 of")
+        press(page, "Escape", "j", place="^2 of")
         page.keyboard.press("m")
         assert names[0] in page.inner_text(".first"), "it stays marked"
-        page.keyboard.type(names[1])
-        page.keyboard.press("Enter")
+        write(page, names[1])
         wait_for_text(page, ".verdict", "in no group together")
         assert page.locator(".strips section").nth(0).locator(".group").count() == 2
         page.keyboard.press("s")
@@ -142,8 +137,7 @@ def test_where_no_group_was_found_two_images_can_be_brought_together(browser: Br
         page.keyboard.press("m")
         wait_for_text(page, "#finder [role=status]", "Write a part of its name")
         for name in ("早", "even"):
-            page.keyboard.type(name)
-            page.keyboard.press("Enter")
+            write(page, name)
             page.wait_for_selector(".first img" if name == "早" else ".two")
         page.keyboard.press("s")
         wait_for_text(page, ".verdict", "you decided the same")

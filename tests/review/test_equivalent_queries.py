@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from builders.publication import BuiltTables, publish_built, publish_decisions
+from builders.publication import BuiltTables, publish_built
 from querytruth.definitions import SetDefinition
 from querytruth.records import from_arrow, to_arrow
 from querytruth.sets import set_files
@@ -49,8 +49,7 @@ def page(tmp_path: Path) -> ReviewClient:
 def decide(page: ReviewClient, decision: str, query: str = "q_zh", others: Any = OTHERS, **more: Any) -> dict[str, Any]:
     answer = page.decide(query, TEXTS[query], decision, others=others, **more)
     assert answer.status_code == 200, answer.text
-    card: dict[str, Any] = answer.json()["card"]
-    return card
+    return answer.json()["card"]
 
 
 def shown(card: dict[str, Any]) -> dict[str, tuple[int | None, Any]]:
@@ -58,14 +57,14 @@ def shown(card: dict[str, Any]) -> dict[str, tuple[int | None, Any]]:
 
 
 def grades(page: ReviewClient, image: str) -> dict[str, int]:
-    rows = set_files.read_set(publish_decisions(page.stored.path).path).tables.qrels
+    rows = page.publish().tables.qrels
     rows = rows[rows["image_id"] == image]
     return dict(zip(rows["query_id"].astype("str"), rows["relevance"].tolist(), strict=True))
 
 
 @pytest.mark.thorough
 def test_texts_that_ask_the_same_are_one_card_with_all_texts(page: ReviewClient) -> None:
-    assert sorted(page.get("/api/queries/queue").json()["keys"]) == ["q_cat", "q_zh"]
+    assert sorted(page.keys("queries")) == ["q_cat", "q_zh"]
     card = page.card("q_zh")
     assert [(one["text"], one["language"], one["style"]) for one in card["queries"]] == [
         ("狗", "zh", "word"), ("一张狗的图片", "zh", "sentence"), ("dog", "en", "word"),
@@ -73,7 +72,7 @@ def test_texts_that_ask_the_same_are_one_card_with_all_texts(page: ReviewClient)
     assert shown(card) == {"img_1": (2, None), "img_2": (1, None)}
     for filters in ({"search": "DOG"}, {"language": "en"}, {"search": "q_zs"}, {"topic": "dog"}):
         assert page.get("/api/queries/queue", params=filters).json()["keys"] == ["q_zh"]
-    assert len(page.get("/api/pairs/queue", params={"source": "sample"}).json()["keys"]) == 3, "each pair once"
+    assert len(page.keys("pairs", source="sample")) == 3, "each pair once"
 
 
 def test_one_judgment_is_stored_once_and_holds_for_all_texts(page: ReviewClient) -> None:
@@ -87,7 +86,7 @@ def test_all_right_keeps_every_text_and_confirms_each_image_once(page: ReviewCli
     decide(page, "keep", accept=["img_1", "img_2"])
     targets = [(d.query_id, d.image_id) for d in page.log]
     assert targets == [("q_zh", "img_1"), ("q_zh", "img_2"), ("q_zh", None), ("q_zs", None), ("q_en", None)]
-    assert page.get("/api/queries/queue", params={"state": "decided"}).json()["keys"] == ["q_zh"]
+    assert page.keys("queries", state="decided") == ["q_zh"]
     assert page.undo().json()["card"]["undone"] == 5, "one action is taken back as one"
 
 
@@ -97,7 +96,7 @@ def test_a_marked_text_is_dropped_or_edited_alone_and_stays_so_when_the_rest_is_
     others = [OTHERS[0], {"query_id": "q_en", "text": "a dog"}]
     card = decide(page, "keep", others=others)
     assert [one["own"]["decision"] for one in card["queries"]] == ["keep", "drop", "edit"]
-    texts = set_files.read_set(publish_decisions(page.stored.path).path).tables.queries["text"]
+    texts = page.publish().tables.queries["text"]
     assert texts.tolist() == ["猫", "a dog", "狗"]
 
 
@@ -116,11 +115,11 @@ def test_two_reviewers_who_differ_on_any_text_are_one_dispute(page: ReviewClient
     decide(page, "grade", "q_en", others=[], image_id="img_4", relevance=2)
     mei = open_client(page.stored, "mei")
     decide(mei, "grade", "q_en", others=[], image_id="img_4", relevance=0)
-    (key,) = page.get("/api/pairs/queue", params={"source": "disagreements"}).json()["keys"]
-    card = page.get("/api/pairs/cards", params={"key": key}).json()["cards"][0]
+    (key,) = page.keys("pairs", source="disagreements")
+    card = page.card(key, "pairs")
     assert key == "q_zh/img_4" and [one["verdict"] for one in card["disputed_by"]] == ["2", "0"]
     decide(page, "grade", image_id="img_4", relevance=1, view="disagreements")
-    assert page.get("/api/pairs/queue", params={"source": "disagreements"}).json()["keys"] == []
+    assert page.keys("pairs", source="disagreements") == []
     assert grades(page, "img_4") == {"q_zh": 1, "q_en": 1, "q_zs": 1}
 
 

@@ -1,13 +1,10 @@
 """The report of one system: what it says of figures, warnings and failures, and that it stands alone."""
 
-import re
 from dataclasses import replace
-from html import unescape
 from typing import Any
 
 import pytest
 
-from querytruth.errors import make_visible
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.evaluation_result import EvaluationResult, measure_phrasing_spread
 from querytruth.review.evaluation_page import render_evaluation_page
@@ -22,13 +19,16 @@ from tests.review.evaluation_results import (
     make_evaluation,
     make_ranked_table,
 )
-from tests.review.page_reader import ParsedPage, check_page_stands_alone
+from tests.review.page_reader import (
+    EVIL,
+    TURNED,
+    ParsedPage,
+    check_directions_are_isolated,
+    check_page_stands_alone,
+    check_text_stays_text,
+    read_text,
+)
 from tests.review.recall_sets import make_manifest, qrels_table
-
-EVIL = [
-    "<script>alert(1)</script>", "\"' onload='alert(1)", "</style><script>alert(2)</script>", "{{ 7 * 7 }}{% raw %}",
-    "\u202egpj.exe\u2066", "a&b&amp;", "<img src=x onerror=alert(1)>", "javascript:alert(1)", "</svg><b>",
-]  # fmt: skip
 
 
 def page_of(found: EvaluationResult, tables: Tables | None = None, thumbnails: dict[str, bytes] | None = None) -> str:
@@ -38,14 +38,8 @@ def page_of(found: EvaluationResult, tables: Tables | None = None, thumbnails: d
     return render_evaluation_page(found, tables, manifest, thumbnails or {}, shown)
 
 
-def read(html: str) -> str:
-    """The page's text, with a blank wherever a tag stands."""
-    body = html.split("</style>")[-1].split("<script>")[0]
-    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", body)))
-
-
 def text_of(found: EvaluationResult, tables: Tables | None = None) -> str:
-    return read(page_of(found, tables))
+    return read_text(page_of(found, tables))
 
 
 @pytest.mark.thorough
@@ -53,11 +47,8 @@ def test_the_head_names_system_set_and_the_figures_one_wants_first() -> None:
     text = text_of(make_evaluation(), beach_tables())
     assert "beach/v1 c0ffee tiny-clip on The beach 海边 : 5 queries, text → image" in text
     assert select_headline_metrics(METRICS) == ["hit@1", "ndcg@10", "p@1", "hit@5"]
-    assert select_headline_metrics(["p@1"]) == ["p@1"] and select_headline_metrics(["x@1", "ndcg@5", "ndcg@10"]) == [
-        "ndcg@5",
-        "x@1",
-        "ndcg@10",
-    ]
+    assert select_headline_metrics(["p@1"]) == ["p@1"]
+    assert select_headline_metrics(["x@1", "ndcg@5", "ndcg@10"]) == ["ndcg@5", "x@1", "ndcg@10"]
 
 
 def test_a_figure_stands_with_interval_bounds_and_chance() -> None:
@@ -65,9 +56,9 @@ def test_a_figure_stands_with_interval_bounds_and_chance() -> None:
     assert "hit@1 1 where the first one is right. 0.500 0.400 to 0.600 0.500 to 0.700 0.100" in text
     found = make_evaluation()
     blank = replace(found, figures=found.figures.assign(chance=float("nan")))
-    assert "hit@1 1 where the first one is right. 0.500 0.400 to 0.600 0.500 to 0.700 unknown" in text_of(
-        blank
-    ) and "nan" not in text_of(blank)
+    text = text_of(blank)
+    assert "hit@1 1 where the first one is right. 0.500 0.400 to 0.600 0.500 to 0.700 unknown" in text
+    assert "nan" not in text
 
 
 def test_warnings_say_what_to_do() -> None:
@@ -84,20 +75,10 @@ def test_warnings_say_what_to_do() -> None:
     assert "Before you trust these figures" not in text_of(make_evaluation())
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "few_queries",
-        "saturated",
-        "floor",
-        "like_chance",
-        "ties",
-        "missing_queries",
-        "cut_short",
-        "not_encoded",
-        "words_of_the_truth",
-    ],
-)
+CODES = ["few_queries", "saturated", "floor", "like_chance", "ties", "missing_queries", "cut_short", "not_encoded"]
+
+
+@pytest.mark.parametrize("code", [*CODES, "words_of_the_truth"])
 def test_every_warning_has_something_to_do(code: str) -> None:
     (entry,) = describe_warnings([EvaluationWarning(code, "", "so it is")])
     assert len(entry["fix"]) > 20 and entry["title"] != code
@@ -121,7 +102,7 @@ def test_an_empty_open_set_curve_is_left_out() -> None:
 def test_parts_with_one_value_have_no_plot_but_a_row() -> None:
     html = page_of(make_evaluation())
     assert "<b><bdi>language</bdi></b>" in html and "<b><bdi>level</bdi></b>" not in html
-    assert "level Queries hit@1 ndcg@10 p@1 hit@5 1 5 0.500 0.250 to 0.750" in read(html)
+    assert "level Queries hit@1 ndcg@10 p@1 hit@5 1 5 0.500 0.250 to 0.750" in read_text(html)
     none = make_evaluation()
     assert "Parts of the queries" not in text_of(replace(none, slices=none.slices.iloc[:0]))
 
@@ -139,7 +120,7 @@ def test_a_query_shows_its_results_with_signs_and_why() -> None:
     assert "rank 1, relevant, grade 1: dog.jpg, score 0.900" in labels
     assert "rank 1, judged not relevant: dog.jpg, score 0.900" in labels
     assert "rank 1, unjudged: ship.jpg, score 0.900" in labels and "not returned, relevant, grade 1: dog.jpg" in labels
-    text = read(html)
+    text = read_text(html)
     assert "First relevant image at rank 2 ; 1 to find" in text and "No results; 1 to find" in text
     assert "No relevant image among the 2 listed; 1 to find" in text
     assert "unjudged at rank 1 : Never judged" in text and "no results : The system returned nothing" in text
@@ -169,7 +150,7 @@ def test_searching_texts_shows_the_image_and_the_texts() -> None:
     turned = beach_tables().qrels.rename(columns={"query_id": "image_id", "image_id": "query_id"})
     found = make_evaluation(answers, ["img_boat", "img_dog", "img_ship"], direction="image_to_text")
     html = page_of(found, replace(beach_tables(), qrels=turned), {"img_dog": make_jpeg()})
-    text = read(html)
+    text = read_text(html)
     assert "image → text" in text and "Three dogs on the beach" in text
     assert "1 ? open: 一艘船 0.900" in text and "2 ✓ right: Three dogs on the beach 0.800" in text
     assert "the query: dog.jpg" in html
@@ -182,9 +163,8 @@ def test_without_a_set_ids_stand_in() -> None:
 
 
 def test_the_whole_is_in_the_conventions() -> None:
-    text = text_of(
-        make_evaluation(counts={"queries": 5, "ties": {"5": 2}, "judged": {"judged@10": 0.25}, "none": None})
-    )
+    counts = {"queries": 5, "ties": {"5": 2}, "judged": {"judged@10": 0.25}, "none": None}
+    text = text_of(make_evaluation(counts=counts))
     assert "ties by image id, highest first" in text and "system: kind model" in text and "system: k 50" in text
     assert "ties 5 2" in text and "judged judged@10 0.25" in text and "content digest c0ffee" in text
     assert "hit@1 1 where the first one is right." in text
@@ -238,26 +218,16 @@ def hostile(evil: str) -> tuple[EvaluationResult, Tables]:
 @pytest.mark.thorough
 def test_untrusted_text_stays_text(evil: str) -> None:
     found, tables = hostile(evil)
-    seen = ParsedPage(page_of(found, tables, {"img_dog": make_jpeg()}))
-    plain = ParsedPage(
-        page_of(
-            make_evaluation(warnings=[EvaluationWarning("floor", "", "x")]), beach_tables(), {"img_dog": make_jpeg()}
-        )
-    )
-    assert {tag for tag, _ in seen.tags} <= {tag for tag, _ in plain.tags} | {"code", "small"}
-    assert sum(tag == "script" for tag, _ in seen.tags) == 1
-    assert not [name for _, a in seen.tags for name in a if name.startswith("on")]
-    assert make_visible(evil) in seen.text
-    assert evil not in " ".join(a.get("style", "") + a.get("class", "") for _, a in seen.tags)
+    thumbnails = {"img_dog": make_jpeg()}
+    harmless = make_evaluation(warnings=[EvaluationWarning("floor", "", "x")])
+    plain = page_of(harmless, beach_tables(), thumbnails)
+    check_text_stays_text(page_of(found, tables, thumbnails), plain, evil, "code", "small")
 
 
 def test_texts_of_either_direction_are_isolated() -> None:
-    evil = EVIL[4]
-    found, tables = hostile(evil)
+    found, tables = hostile(TURNED)
     html = page_of(replace(found, set=make_evaluation().set, slices=found.slices.iloc[:0], warnings=[]), tables)
-    stripped = re.sub(r'(title|aria-label|lang)="[^"]*"|<title>.*?</title>', "", html.split("<header")[-1])
-    places = [match.start() for match in re.finditer(re.escape(make_visible(evil)), stripped)]
-    assert places and all(re.search(r"<bdi[^<>]*>[^<>]*$", stripped[:place]) for place in places)
+    check_directions_are_isolated(html.split("<header")[-1])
 
 
 def test_ten_thousand_queries_make_a_small_page() -> None:

@@ -132,11 +132,8 @@ def test_a_label_is_cut_beside_an_emoji_and_not_within(before: int) -> None:
 
 
 def test_labels_have_so_many_places_and_differ() -> None:
-    assert shorten_labels(["abcdef", "abc", "沙滩上的狗"], 6) == {
-        "abcdef": "abcdef",
-        "abc": "abc",
-        "沙滩上的狗": "沙滩…",
-    }
+    expected = {"abcdef": "abcdef", "abc": "abc", "沙滩上的狗": "沙滩…"}
+    assert shorten_labels(["abcdef", "abc", "沙滩上的狗"], 6) == expected
     met = shorten_labels(["a very long name 1", "a very long name 2", "a very long name 3"], 10)
     assert list(met.values()) == ["a very lo…", "a ver… (2)", "a ver… (3)"]
 

@@ -14,7 +14,6 @@ from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.records import empty_frame
-from querytruth.review import server as guards
 from querytruth.review.gallery_cards import DuplicateCards
 from querytruth.sets import decision_log, set_files
 from querytruth.sets.benchmark_set import Tables
@@ -23,7 +22,7 @@ from querytruth.sets.set_files import StoredSet
 from tests.flows.test_gallery_set import photo
 from tests.images import draw_scene
 from tests.resealed_sets import reseal
-from tests.review.server.pages import DOOR, ORIGIN_HEADERS, TOKEN, ReviewClient, open_client
+from tests.review.server.pages import ReviewClient, check_guards, open_client
 
 
 def cards_of(*groups: str, alone: str = "") -> DuplicateCards:
@@ -138,22 +137,8 @@ def page(stored: StoredSet) -> ReviewClient:
     return open_client(stored)
 
 
-def keys(page: ReviewClient, **wanted: str) -> list[str]:
-    found: list[str] = page.get("/api/duplicates/queue", params=wanted).json()["keys"]
-    return found
-
-
-def card(page: ReviewClient, key: str) -> dict[str, Any]:
-    found: dict[str, Any] = page.get("/api/duplicates/cards", params={"key": key}).json()["cards"][0]
-    return found
-
-
 def say(page: ReviewClient, key: str, decision: str, note: str = "") -> Any:
     return page.post("/api/duplicates/decide", {"view": "duplicates", "key": key, "decision": decision, "note": note})
-
-
-def undo(page: ReviewClient) -> Any:
-    return page.post("/api/duplicates/undo", {"view": "duplicates"})
 
 
 def log(page: ReviewClient) -> list[ImagePairDecision]:
@@ -163,26 +148,31 @@ def log(page: ReviewClient) -> list[ImagePairDecision]:
 @pytest.mark.thorough
 def test_each_member_beside_its_representative_the_least_sure_first(page: ReviewClient) -> None:
     assert 'href="/duplicates"' in page.get("/captions").text
-    found = [card(page, key) for key in keys(page)]
+    found = [page.card(key, "duplicates") for key in page.keys("duplicates")]
     assert [one["matched_by"] for one in found] == ["views", "pixels"], "copies of the same bytes are one image"
     assert (found[0]["one"]["name"], found[0]["other"]["name"]) == ("0.jpg", NAME)
     assert found[0]["one"]["in_gallery"] and not found[0]["other"]["in_gallery"]
     assert [strip["size"] for strip in found[0]["before"]] == [2] and found[0]["after"] == found[0]["before"]
-    assert keys(page, search="<B>COPY") == [found[0]["key"]]
+    assert page.keys("duplicates", search="<B>COPY") == [found[0]["key"]]
 
 
 @pytest.mark.thorough
 def test_a_decision_is_on_disk_when_it_is_answered_and_shows_what_follows(page: ReviewClient) -> None:
-    key = keys(page)[0]
+    key = page.keys("duplicates")[0]
     answer = say(page, key, "different", "一张是重拍的").json()["card"]
     assert [strip["size"] for strip in answer["after"]] == [1, 1] and answer["own"]["decision"] == "different"
     (word,) = log(page)
     assert (word.decision, word.note, word.reviewer, word.view) == ("different", "一张是重拍的", "lin", "duplicates")
-    assert keys(page, state="decided") == [key] and keys(page, state="open") == keys(page)[1:]
+    assert (
+        page.keys("duplicates", state="decided") == [key]
+        and page.keys("duplicates", state="open") == page.keys("duplicates")[1:]
+    )
     other = open_client(page.stored, "mei")
-    assert card(other, key)["own"] is None and card(other, key)["last_decision"] == "different"
-    assert undo(other).status_code == 409, "lin's is lin's"
-    assert undo(page).json()["card"]["own"] is None and undo(page).status_code == 409
+    assert (
+        other.card(key, "duplicates")["own"] is None and other.card(key, "duplicates")["last_decision"] == "different"
+    )
+    assert other.undo("duplicates").status_code == 409, "lin's is lin's"
+    assert page.undo("duplicates").json()["card"]["own"] is None and page.undo("duplicates").status_code == 409
     assert [one.decision for one in log(page)] == ["different", "undo"]
     assert page.log == [], "no decision about a query"
 
@@ -190,39 +180,25 @@ def test_a_decision_is_on_disk_when_it_is_answered_and_shows_what_follows(page: 
 @pytest.mark.parametrize(("key", "decision"), [("", "same"), ("dup_x/img_y", "same"), (None, "drop"), (None, "undo")])
 @pytest.mark.thorough
 def test_what_is_no_decision_on_a_pair_is_refused(page: ReviewClient, key: str | None, decision: str) -> None:
-    assert say(page, keys(page)[0] if key is None else key, decision).status_code == 409
-    assert say(page, keys(page)[0], "same", "x" * 4001).status_code == 409 and log(page) == []
+    assert say(page, page.keys("duplicates")[0] if key is None else key, decision).status_code == 409
+    assert say(page, page.keys("duplicates")[0], "same", "x" * 4001).status_code == 409 and log(page) == []
 
 
 @pytest.mark.thorough
-def test_guards_stand_before_the_new_routes(stored: StoredSet, page: ReviewClient) -> None:
-    key = keys(page)[0]
-    image = card(page, key)["other"]["image_id"]
+def test_guards_stand_before_the_routes_of_duplicates(stored: StoredSet, page: ReviewClient) -> None:
+    key = page.keys("duplicates")[0]
+    image = page.card(key, "duplicates")["other"]["image_id"]
     reads = ["/duplicates", "/api/duplicates/queue", f"/duplicates/image/320/{image}", "/static/duplicates.js"]
-    stranger = open_client(stored, enter=False)
-    for path in reads:
-        assert stranger.get(path).status_code == 403
-        assert page.get(path, headers={"host": "evil.example"}).status_code == 403
-        headers = page.get(path).headers
-        assert "default-src 'none'" in headers["content-security-policy"]
-        other = {"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"}
-        assert page.get(path, headers=other).status_code == 403
     body = {"view": "duplicates", "key": key, "decision": "different"}
-    for path in ("/api/duplicates/decide", "/api/duplicates/undo"):
-        assert page.client.post(path, json=body).status_code == 403, "without an origin"
-        assert page.client.post(path, json=body, headers={"origin": "http://evil.example"}).status_code == 403
-        cookie = {"cookie": f"{DOOR.cookie}={TOKEN}x", **ORIGIN_HEADERS}
-        assert stranger.client.post(path, json=body, headers=cookie).status_code == 403
-        large = b'{"note":"' + b"x" * guards.MAX_BODY_BYTES + b'"}'
-        json_ = {**ORIGIN_HEADERS, "content-type": "application/json"}
-        assert page.client.post(path, content=large, headers=json_).status_code == 413
+    posts = ["/api/duplicates/decide", "/api/duplicates/undo"]
+    check_guards(page.client, open_client(stored, enter=False).client, reads, posts, body)
     answer = page.post("/api/duplicates/decide", {**body, "extra": "secret"})
     assert answer.status_code == 422 and "secret" not in answer.text and log(page) == []
 
 
 @pytest.mark.thorough
 def test_a_left_out_image_is_shown_by_its_id_and_nothing_else_of_the_disk(page: ReviewClient, pile: Path) -> None:
-    pair = card(page, keys(page)[0])
+    pair = page.card(page.keys("duplicates")[0], "duplicates")
     for side in (320, 1280):
         for one in (pair["one"], pair["other"]):
             answer = page.get(f"/duplicates/image/{side}/{one['image_id']}")
@@ -235,7 +211,7 @@ def test_a_left_out_image_is_shown_by_its_id_and_nothing_else_of_the_disk(page: 
 
 @pytest.mark.thorough
 def test_a_file_that_became_another_is_not_shown(page: ReviewClient, pile: Path) -> None:
-    image = card(page, keys(page)[0])["other"]["image_id"]
+    image = page.card(page.keys("duplicates")[0], "duplicates")["other"]["image_id"]
     draw_scene(99).save(pile / NAME)
     assert page.get(f"/duplicates/image/320/{image}").status_code == 404
     (pile / NAME).unlink()
@@ -271,15 +247,13 @@ def section(page: ReviewClient) -> str:
 
 
 @pytest.mark.thorough
-def test_the_view_of_decisions_counts_them_by_person_and_says_what_the_build_makes_of_them(
-    page: ReviewClient, pile: Path, tmp_path: Path
-) -> None:
+def test_decisions_are_counted_by_person_and_by_outcome(page: ReviewClient, pile: Path, tmp_path: Path) -> None:
     assert 'href="/decisions"' in page.get("/captions").text and "No decisions yet" in section(page)
-    hash_, pixels = keys(page)
+    hash_, pixels = page.keys("duplicates")
     say(page, hash_, "different")
     say(open_client(page.stored, "mei"), pixels, "different")
     say(open_client(page.stored, "mei"), hash_, "same")
-    image = card(page, hash_)["one"]["image_id"]
+    image = page.card(hash_, "duplicates")["one"]["image_id"]
     page.post("/api/captions/decide", {"view": "captions", "image_id": image, "language": "zh", "text": "沙滩"})
     assert "Reviewer Captions Near-duplicates lin 1 1 mei 0 2" in section(page)
     assert "0 in this version 2 wait for the next build 0 could not be applied" in section(page), "per pair the last"
@@ -288,7 +262,7 @@ def test_the_view_of_decisions_counts_them_by_person_and_says_what_the_build_mak
     built = open_client(build(tmp_path, "lose_at_most=null"))
     assert "1 in this version 0 wait for the next build 1 could not be applied" in section(built)
     assert "different" in section(built) and "an image is missing" in section(built)
-    undo(open_client(built.stored, "mei"))
+    open_client(built.stored, "mei").undo("duplicates")
     assert "0 in this version 2 wait" in section(built), "what was taken back, and what counts in its place"
 
 
@@ -302,21 +276,19 @@ def found(page: ReviewClient, search: str) -> dict[str, str]:
 
 
 @pytest.mark.thorough
-def test_any_two_images_can_be_brought_together_and_the_build_makes_them_one(
-    page: ReviewClient, tmp_path: Path
-) -> None:
+def test_any_two_images_can_be_paired_and_the_build_makes_them_one(page: ReviewClient, tmp_path: Path) -> None:
     ids = found(page, ".JPG")
     alone, member = ids["2.jpg"], ids[NAME]
     assert list(found(page, "2.J")) == ["2.jpg"], "alone in the gallery, and found"
     key = brought(page, alone, member).json()["key"]
     assert brought(page, member, alone).json()["key"] == key and page.log == [], "the order says nothing"
-    shown = card(page, key)
+    shown = page.card(key, "duplicates")
     assert (
         shown["matched_by"] == "" and sorted(one["size"] for one in shown["before"]) == [1, 2] and shown["own"] is None
     )
-    assert key not in keys(page), "until somebody speaks of them"
+    assert key not in page.keys("duplicates"), "until somebody speaks of them"
     after = say(page, key, "same").json()["card"]["after"]
-    assert [one["size"] for one in after] == [3] and key in keys(page, state="decided")
+    assert [one["size"] for one in after] == [3] and key in page.keys("duplicates", state="decided")
     (word,) = log(page)
     assert word.images == tuple(sorted((alone, member))) and word.decision == "same"
     second = build(tmp_path)
@@ -328,7 +300,7 @@ def test_any_two_images_can_be_brought_together_and_the_build_makes_them_one(
 
 @pytest.mark.thorough
 def test_two_of_one_group_are_no_strangers(page: ReviewClient) -> None:
-    hash_ = card(page, keys(page)[0])
+    hash_ = page.card(page.keys("duplicates")[0], "duplicates")
     assert brought(page, hash_["one"]["image_id"], hash_["other"]["image_id"]).json()["key"] == hash_["key"]
 
 
@@ -339,5 +311,5 @@ def test_what_is_no_two_images_of_the_set_is_refused(page: ReviewClient) -> None
     assert brought(page, one, one).status_code == 409 and brought(page, one, "img_0").status_code == 409
     for key in (f"apart/{high}+{low}", f"apart/{one}+{one}", f"apart/{low}+img_z", "apart/", f"apart/{low}"):
         assert say(page, key, "same").status_code == 409, key
-        assert page.get("/api/duplicates/cards", params={"key": key}).json()["cards"] == []
+        assert page.cards("duplicates", key) == []
     assert log(page) == [] and found(page, "no such name") == {}

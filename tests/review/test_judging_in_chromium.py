@@ -21,13 +21,15 @@ from tests.resealed_sets import reseal
 from tests.review import browser_pages
 from tests.review.browser_pages import (
     open_on_phone,
+    press,
     press_keys,
     serve_page,
     wait_for_text,
     wait_until_saved,
     wait_until_up,
+    write,
 )
-from tests.review.test_query_views import HOSTILE
+from tests.review.page_reader import HOSTILE
 from tests.small_sets import SMALL_SET_GRADES
 
 
@@ -86,17 +88,11 @@ def test_twenty_images_by_keyboard_then_kill_nine_and_nothing_is_lost(browser: B
         press_keys(page, "21021021021021021021")
         wait_until_saved(page)
         assert [d.relevance for d in log_of(stored)] == [2, 1, 0] * 6 + [2, 1]
-        page.keyboard.press("e")
-        page.keyboard.press("Control+A")
-        page.keyboard.type("一只湿的狗")
-        page.keyboard.press("Enter")
+        write(page, "一只湿的狗", "e", "Control+A")
         wait_for_text(page, "h1", "^一只湿的狗$")
-        page.keyboard.press("j")
-        wait_for_text(page, "#place", "^2 of 8")
-        page.keyboard.press("x")
-        wait_for_text(page, "#place", "2 decided")
-        page.keyboard.press("u")
-        wait_for_text(page, "#place", "1 decided")
+        press(page, "j", place="^2 of 8")
+        press(page, "x", place="2 decided")
+        press(page, "u", place="1 decided")
         process.send_signal(signal.SIGKILL)
         process.wait()
         page.keyboard.press("a")
@@ -134,9 +130,7 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
 def test_a_mouse_or_a_finger_does_as_well(browser: Browser, tmp_path: Path) -> None:
     stored = published(tmp_path, 4, 6, 12)
     with serve_page(stored.path) as (_, url):
-        page = open_on_phone(browser)
-        page.goto(url)
-        page.wait_for_selector(".tile")
+        page = open_on_phone(browser, url, ".tile")
         page.locator(".tile").nth(2).get_by_role("button", name="0", exact=True).tap()
         wait_until_saved(page)
         page.get_by_role("button", name="Next").tap()
@@ -178,17 +172,12 @@ def test_search_help_notes_and_the_large_image_by_keyboard(browser: Browser, tmp
         page = opened(browser, url, said)
         page.keyboard.press("?")
         assert "drop the query" in page.inner_text("#help")
-        page.keyboard.press("Escape")
-        page.keyboard.press("/")
+        press(page, "Escape", "/")
         page.keyboard.type("no. {} 3")
         wait_for_text(page, "#place", "^1 of 1")
-        page.keyboard.press("Enter")
-        page.keyboard.press("o")
+        press(page, "Enter", "o")
         expect(page.locator("#large-image")).to_have_js_property("naturalWidth", 512)
-        page.keyboard.press("o")
-        page.keyboard.press("n")
-        page.keyboard.type("blurred, xjk012")
-        page.keyboard.press("Enter")
+        write(page, "blurred, xjk012", "o", "n")
         page.wait_for_selector(".note")
         page.keyboard.press("3")
         page.wait_for_selector("#notice:not([hidden])")
@@ -207,10 +196,7 @@ def test_nothing_that_a_set_holds_runs(browser: Browser, tmp_path: Path, hostile
         page = opened(browser, url, said)
         page.on("request", lambda request: asked.append(request.url))
         assert hostile.strip() in page.inner_text("h1")
-        press_keys(page, "0")
-        page.keyboard.press("n")
-        page.keyboard.type(hostile)
-        page.keyboard.press("Enter")
+        write(page, hostile, "0", "n")
         page.wait_for_selector(".note")
         for path in ("pairs", "decisions", "queries"):
             page.goto(f"{url.partition('/?')[0]}/{path}")
@@ -333,12 +319,9 @@ def test_a_gallery_is_captioned_by_keyboard(browser: Browser, tmp_path: Path) ->
         for number in range(3):
             wait_for_text(page, "#place", f"^{number + 1} of 5")
             page.keyboard.type(f"第{number}张，jkx")
-            page.keyboard.press("Tab")
-            page.keyboard.type(f"no. {number}")
-            page.keyboard.press("Enter")
+            write(page, f"no. {number}", "Tab")
         wait_until_saved(page)
-        page.keyboard.press("Escape")
-        page.keyboard.press("u")
+        press(page, "Escape", "u")
         wait_for_text(page, "#saved", "^taken back")
         page.close()
     lines = read_decisions(stored.path.parent, HumanCaption)
@@ -347,9 +330,7 @@ def test_a_gallery_is_captioned_by_keyboard(browser: Browser, tmp_path: Path) ->
 
 
 @pytest.mark.thorough
-def test_what_is_typed_before_the_next_image_is_there_is_not_written_to_the_last(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_what_is_typed_before_the_next_image_is_not_of_the_last(browser: Browser, tmp_path: Path) -> None:
     stored, asked = gallery(tmp_path), list[Route]()
 
     def answer_the_first(route: Route) -> None:
@@ -362,18 +343,13 @@ def test_what_is_typed_before_the_next_image_is_there_is_not_written_to_the_last
         page.route("**/api/captions/cards*", answer_the_first)
         page.goto(url)
         page.wait_for_selector(".caption")
-        page.keyboard.press("e")
-        page.keyboard.type("第一张")
-        page.keyboard.press("Enter")
-        wait_for_text(page, "#place", "^1 of 5 · 1 decided")
+        write(page, "第一张", "e", place="^1 of 5 · 1 decided")
         page.keyboard.type("太早")
         for route in asked[1:]:
             route.continue_()
         page.unroute("**/api/captions/cards*")
         wait_for_text(page, "#place", "^2 of 5")
-        page.keyboard.type("第二张")
-        page.keyboard.press("Enter")
-        wait_for_text(page, "#place", "^3 of 5 · 2 decided")
+        write(page, "第二张", place="^3 of 5 · 2 decided")
         page.close()
     lines = read_decisions(stored.path.parent, HumanCaption)
     assert [line.text for line in lines] == ["第一张", "第二张"]

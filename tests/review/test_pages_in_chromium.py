@@ -19,7 +19,7 @@ from querytruth.audit.page import PAGE_LANGUAGES, render_audit_page
 from querytruth.evaluation.comparison import EvaluationWarning
 from tests.checks.golden_world import PHOTOS, serve, write_golden
 from tests.images import make_jpeg
-from tests.review.browser_pages import collect_messages
+from tests.review.browser_pages import collect_messages, press
 from tests.review.evaluation_results import beach_tables, make_comparison, make_evaluation
 from tests.review.recall_sets import (
     make_ambiguity,
@@ -45,9 +45,7 @@ def page_file(make_world: Callable[..., Path], tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 @pytest.mark.thorough
-def test_the_page_shows_its_queries_and_runs_nothing(
-    browser: Browser, page_file: Path, width: int, scheme: Any
-) -> None:
+def test_a_page_shows_its_queries_and_runs_nothing(browser: Browser, page_file: Path, width: int, scheme: Any) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     said: list[str] = []
     asked: list[str] = []
@@ -114,9 +112,7 @@ def recall_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.thorough
-def test_the_page_of_a_recall_set_fits_every_screen_and_runs_nothing(
-    browser: Browser, recall_file: Path, width: int, scheme: Any
-) -> None:
+def test_a_recall_page_fits_every_screen(browser: Browser, recall_file: Path, width: int, scheme: Any) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     said: list[str] = []
     asked: list[str] = []
@@ -236,8 +232,7 @@ def test_digits_and_buttons_filter_by_bin(browser: Browser, files: dict[str, Pat
 @pytest.mark.thorough
 def test_an_image_is_zoomed_and_its_neighbours_are_reached(browser: Browser, files: dict[str, Path]) -> None:
     page, said = opened(browser, files["report"])
-    page.keyboard.press("j")
-    page.keyboard.press("Enter")
+    press(page, "j", "Enter")
     assert page.inner_text("#zoom .description").startswith("rank 1, relevant, grade 1: dog.jpg")
     box = page.locator("#zoom .photo").bounding_box()
     assert box is not None and box["width"] > 400, "larger than in its row"
@@ -338,9 +333,7 @@ def test_the_page_fits_a_phone_and_a_desk(browser: Browser, tmp_path: Path) -> N
 
 
 @pytest.mark.thorough
-def test_it_fits_a_phone_and_a_desk_and_shows_what_was_lost(
-    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_fits_a_phone_and_a_desk(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_golden(
         tmp_path,

@@ -17,12 +17,15 @@ from tests.loopback import loopback
 from tests.review import browser_pages
 from tests.review.browser_pages import (
     open_on_phone,
+    press,
     press_keys,
     serve_page,
     wait_for_text,
     wait_until_saved,
     wait_until_up,
+    write,
 )
+from tests.review.page_reader import HOSTILE
 from tests.review.pool_tables import (
     decision_by_text,
     edit_as_spreadsheet,
@@ -31,7 +34,6 @@ from tests.review.pool_tables import (
     topic_table,
     write_export,
 )
-from tests.review.test_query_views import HOSTILE
 
 
 def opened(browser: Browser, url: str, said: list[str]) -> Page:
@@ -49,22 +51,13 @@ def test_rows_by_keyboard_then_kill_nine_and_nothing_is_lost(browser: Browser, t
     with serve_page(table) as (process, url):
         page = opened(browser, url, said)
         assert shown(page) == ["食物", "饺子", "烤鸭", "汤包", "春卷"]
-        press_keys(page, "1j0")
-        wait_for_text(page, "#place", "^4 of 7 · 2 decided")
-        page.keyboard.press("e")
-        page.keyboard.press("Control+A")
-        page.keyboard.type("小笼包，jkx01")
-        page.keyboard.press("Enter")
+        press(page, *"1j0", place="^4 of 7 · 2 decided")
+        write(page, "小笼包，jkx01", "e", "Control+A")
         expect(page.locator(".line.marked .says")).to_have_text("小笼包，jkx01")
-        press_keys(page, "j0")
-        wait_for_text(page, "#place", "4 decided")
-        page.keyboard.press("u")
-        wait_for_text(page, "#place", "^5 of 7 · 3 decided")
+        press(page, *"j0", place="4 decided")
+        press(page, "u", place="^5 of 7 · 3 decided")
         assert page.inner_text("#saved") == "taken back: 1 decision"
-        page.keyboard.press("n")
-        page.keyboard.type("in spring")
-        page.keyboard.press("Enter")
-        wait_for_text(page, "#place", "4 decided")
+        write(page, "in spring", "n", place="4 decided")
         wait_until_saved(page)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -97,11 +90,9 @@ def test_a_quick_hand_loses_nothing_and_sees_what_it_did(browser: Browser, tmp_p
     table = write_export(tmp_path, "topics", export)
     with serve_page(table) as (_, url):
         page = opened(browser, url, said)
-        press_keys(page, "10" * 17)
-        wait_for_text(page, "#place", "^35 of 35 · 34 decided$")
+        press(page, *("10" * 17), place="^35 of 35 · 34 decided$")
         wait_until_saved(page)
-        press_keys(page, "u" * 10 + "kk")
-        wait_for_text(page, "#place", "24 decided$")
+        press(page, *("u" * 10 + "kk"), place="24 decided$")
         page.keyboard.press("k")
         assert page.locator(".line.keep").count() == page.locator(".line.drop").count() == 12
         page.close()
@@ -143,9 +134,7 @@ def test_the_next_stage_reads_what_was_chosen_on_the_page(browser: Browser, tmp_
             dropped = page.inner_text("h1")
             press_keys(page, "0")
             wait_for_text(page, ".line:last-child .chips", "goes with its topic")
-            page.keyboard.press("ArrowLeft")
-            page.keyboard.press("j")
-            page.keyboard.press("0")
+            press(page, "ArrowLeft", "j", "0")
             wait_until_saved(page)
             page.close()
         objects = run_objects_stage(wanted, "tiny.yaml")
@@ -160,10 +149,8 @@ def test_keep_the_rest_search_filters_and_undo_of_many(browser: Browser, tmp_pat
     table = write_export(tmp_path, "objects", export)
     with serve_page(table) as (_, url):
         page = opened(browser, url, said)
-        page.keyboard.press("0")
-        wait_for_text(page, "#place", "1 decided")
-        page.keyboard.press("a")
-        wait_for_text(page, "#place", "4 of 4|4 decided")
+        press(page, "0", place="1 decided")
+        press(page, "a", place="4 of 4|4 decided")
         wait_until_saved(page)
         assert sorted(decision_by_text(table, export).values()) == ["drop", "keep", "keep", "keep"]
         page.keyboard.press("u")
@@ -177,8 +164,7 @@ def test_keep_the_rest_search_filters_and_undo_of_many(browser: Browser, tmp_pat
         page.keyboard.press("/")
         page.keyboard.type("拉面")
         wait_for_text(page, "#place", "^1 of 1")
-        page.keyboard.press("Escape")
-        page.keyboard.press("?")
+        press(page, "Escape", "?")
         assert "keep what is undecided of this topic" in page.inner_text("#help")
         page.close()
     assert decision_by_text(table, export) == {"烤鸭": "drop"} and said == []
@@ -212,9 +198,7 @@ def test_a_finger_does_as_well(browser: Browser, tmp_path: Path) -> None:
     export = topic_table("汤包")
     table = write_export(tmp_path, "topics", export)
     with serve_page(table) as (_, url):
-        page = open_on_phone(browser)
-        page.goto(url)
-        page.wait_for_selector(".line")
+        page = open_on_phone(browser, url, ".line")
         page.locator(".line").nth(2).get_by_role("button", name="Drop").tap()
         wait_for_text(page, "#place", "^4 of 6 · 1 decided")
         page.get_by_role("button", name="Keep the rest").tap()
@@ -238,9 +222,7 @@ def test_nothing_that_a_table_holds_runs(browser: Browser, tmp_path: Path, hosti
         page = opened(browser, url, said)
         page.on("request", lambda request: asked.append(request.url))
         assert hostile.strip() in page.inner_text(".pool")
-        page.keyboard.press("n")
-        page.keyboard.type(hostile)
-        page.keyboard.press("Enter")
+        write(page, hostile, "n")
         page.wait_for_selector(".note")
         wait_until_saved(page)
         page.close()

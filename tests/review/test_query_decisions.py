@@ -29,9 +29,8 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReviewClient:
 
 
 def write(page: ReviewClient, image_id: str, language: str, text: str) -> Any:
-    return page.post(
-        "/api/captions/decide", {"view": "captions", "image_id": image_id, "language": language, "text": text}
-    )
+    body = {"view": "captions", "image_id": image_id, "language": language, "text": text}
+    return page.post("/api/captions/decide", body)
 
 
 def lines(page: ReviewClient) -> list[HumanCaption]:
@@ -41,9 +40,9 @@ def lines(page: ReviewClient) -> list[HumanCaption]:
 def test_a_gallery_has_one_view_its_images_in_order(page: ReviewClient) -> None:
     html = page.get("/").text
     assert 'href="/captions"' in html and 'href="/queries"' not in html
-    found = page.get("/api/captions/queue").json()
+    found = page.queue("captions")
     assert found["keys"][0] == DOG, "the only one with a day" and len(found["keys"]) == 4
-    assert page.get("/api/captions/queue", params={"search": "CAT 1"}).json()["keys"] == [CAT]
+    assert page.keys("captions", search="CAT 1") == [CAT]
     assert page.get(f"/image/320/{DOG}").headers["content-type"] == "image/jpeg"
     assert page.get("/image/320/..%2f").status_code == 404
 
@@ -54,11 +53,9 @@ def test_a_caption_is_on_disk_when_it_is_answered(page: ReviewClient) -> None:
     (said,) = lines(page)
     assert (said.image_id, said.language, said.lines) == (DOG, "zh", ["一只狗", "草地上的狗"])
     assert said.reviewer == "lin" and said.at
-    assert page.get("/api/captions/queue", params={"state": "open"}).json()["keys"] == [
-        key for key in page.get("/api/captions/queue").json()["keys"] if key != DOG
-    ]
+    assert page.keys("captions", state="open") == [key for key in page.keys("captions") if key != DOG]
     again = open_client(page.stored)
-    assert again.get("/api/captions/queue", params={"search": "草地"}).json() == {"keys": [DOG], "done": [1]}
+    assert again.queue("captions", search="草地") == {"keys": [DOG], "done": [1]}
 
 
 def test_undo_puts_back_what_was_there(page: ReviewClient) -> None:
@@ -67,8 +64,8 @@ def test_undo_puts_back_what_was_there(page: ReviewClient) -> None:
     other = open_client(page.stored, "mei")
     write(other, CAT, "en", "a cat")
     for expected in ("a dog", ""):
-        assert page.post("/api/captions/undo", {}).json()["card"]["texts"]["en"] == expected
-    assert page.post("/api/captions/undo", {}).status_code == 409, "mei's is mei's"
+        assert page.undo("captions").json()["card"]["texts"]["en"] == expected
+    assert page.undo("captions").status_code == 409, "mei's is mei's"
     assert len(lines(page)) == 5 and [one.undo for one in lines(page)[3:]] == [True, True]
     assert [text.text for text in latest_by_target(lines(page)).values() if text.lines] == ["a cat"]
 
@@ -109,7 +106,7 @@ def test_the_person_answers_as_a_chat_model(page: ReviewClient) -> None:
         ]  # fmt: skip
     assert model.identity.name == "human" and model.is_recorded
     before = model.identity.revision
-    page.post("/api/captions/undo", {})
+    page.undo("captions")
     assert chat.load_chat_model("human", path=page.stored.path).identity.revision != before
 
 

@@ -13,13 +13,11 @@ from querytruth.records import from_arrow, to_arrow
 from querytruth.sets import decision_log, set_files
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.set_files import StoredSet
+from tests.review.page_reader import HOSTILE
 from tests.review.server.pages import ORIGIN_HEADERS, ReviewClient, open_client
-from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
+from tests.small_sets import gallery_tables, image_id_of, publish_small_set, query_id_of, small_tables
 
 DOG, BEACH, CAT = query_id_of("dog"), query_id_of("狗"), query_id_of("cat")
-HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "</script><script>alert(1)</script>",
-           "{{ 7 * 7 }}{% raw %}", "'-alert(1)-'", "<!--", "]]>", "&lt;b&gt;", "javascript:alert(1)", "\u202e\u2066rtl",
-           "{0.__class__}%s%n"]  # fmt: skip
 
 
 def waiting(tables: Tables) -> Tables:
@@ -40,14 +38,14 @@ def page(stored: StoredSet) -> ReviewClient:
 
 
 def test_what_is_doubtful_comes_first(page: ReviewClient) -> None:
-    found = page.get("/api/queries/queue").json()
+    found = page.queue("queries")
     assert len(found["keys"]) == 4 and found["done"] == [0] * 4
     assert found["keys"][0] == BEACH, "a pair of it waits for a judgment"
-    assert page.get("/api/queries/queue", params={"flag": "ambiguous"}).json()["keys"] == [BEACH]
-    assert page.get("/api/queries/queue", params={"language": "zh", "level": 2}).json()["keys"] == [BEACH]
-    assert page.get("/api/queries/queue", params={"search": "WET"}).json()["keys"] == [DOG]
-    assert page.get("/api/queries/queue", params={"topic": "beach"}).json()["keys"] == [BEACH]
-    few = page.get("/api/queries/queue", params={"order": "images"}).json()["keys"]
+    assert page.keys("queries", flag="ambiguous") == [BEACH]
+    assert page.keys("queries", language="zh", level=2) == [BEACH]
+    assert page.keys("queries", search="WET") == [DOG]
+    assert page.keys("queries", topic="beach") == [BEACH]
+    few = page.keys("queries", order="images")
     assert few[0] == query_id_of("none"), "the one without a right image"
     assert page.get("/api/queries/queue", params={"order": "x"}).status_code == 422
 
@@ -134,9 +132,9 @@ def test_a_page_that_is_started_again_knows_all_of_it(page: ReviewClient, stored
     page.decide(BEACH, "沙滩上的狗", "drop", note="dull")
     again = open_client(stored)
     assert again.card(DOG)["text"] == "湿狗" and again.card(BEACH)["own"]["note"] == "dull"
-    assert sum(again.get("/api/queries/queue").json()["done"]) == 2
-    assert again.get("/api/queries/queue", params={"search": "湿"}).json()["keys"] == [DOG]
-    assert set(again.get("/api/queries/queue", params={"state": "decided"}).json()["keys"]) == {DOG, BEACH}
+    assert sum(again.queue("queries")["done"]) == 2
+    assert again.keys("queries", search="湿") == [DOG]
+    assert set(again.keys("queries", state="decided")) == {DOG, BEACH}
     assert again.undo().json()["card"]["key"] == BEACH, "the last act of an earlier day can be taken back"
 
 
@@ -192,17 +190,17 @@ def test_half_a_character_is_refused(page: ReviewClient) -> None:
 
 
 def test_pairs_that_wait_are_judged_one_by_one(page: ReviewClient, stored: StoredSet) -> None:
-    (key,) = page.get("/api/pairs/queue", params={"source": "candidates"}).json()["keys"]
-    card = page.get("/api/pairs/cards", params={"key": key}).json()["cards"][0]
+    (key,) = page.keys("pairs", source="candidates")
+    card = page.card(key, "pairs")
     assert card["image"]["relevance"] is None and card["image"]["score"] == pytest.approx(0.8)
     answer = page.decide(BEACH, "沙滩上的狗", "grade", image_id=image_id_of("dog"), relevance=2, view="pairs")
     assert answer.json()["card"]["image"]["grade"] == 2
-    assert page.get("/api/pairs/queue", params={"source": "candidates"}).json()["done"] == [1]
-    assert page.get("/api/pairs/queue", params={"source": "candidates", "state": "open"}).json()["keys"] == []
-    audit = page.get("/api/pairs/queue", params={"source": "sample"}).json()["keys"]
+    assert page.queue("pairs", source="candidates")["done"] == [1]
+    assert page.keys("pairs", source="candidates", state="open") == []
+    audit = page.keys("pairs", source="sample")
     assert len(audit) == 5 and len({key.partition("/")[0] for key in audit[:3]}) == 3, "every query has its turn"
-    second = set_files.read_set(publish_decisions(stored.path).path)
-    assert open_client(second).get("/api/pairs/queue", params={"source": "candidates"}).json()["keys"] == []
+    second = page.publish()
+    assert open_client(second).keys("pairs", source="candidates") == []
 
 
 def test_others_words_are_seen_only_where_two_differ(page: ReviewClient, stored: StoredSet) -> None:
@@ -212,21 +210,21 @@ def test_others_words_are_seen_only_where_two_differ(page: ReviewClient, stored:
         shown = {p["image_id"]: p for p in mei.card(DOG)["images"]}
         assert shown[image_id_of(name)]["own"] is None, "mei judges afresh"
         mei.decide(DOG, "a dog, wet", "grade", image_id=image_id_of(name), relevance=second)
-    (key,) = mei.get("/api/pairs/queue", params={"source": "disagreements"}).json()["keys"]
+    (key,) = mei.keys("pairs", source="disagreements")
     assert key == f"{DOG}/{image_id_of('beach')}"
-    card = mei.get("/api/pairs/cards", params={"key": key}).json()["cards"][0]
+    card = mei.card(key, "pairs")
     assert [(one["reviewer"], one["verdict"]) for one in card["disputed_by"]] == [("lin", "1"), ("mei", "0")]
     html = mei.get("/decisions").text
     assert "0.50" in html and "1 point is in dispute" in html, "kappa of (2,2), (1,0), (0,0)"
     body = {"image_id": image_id_of("beach"), "relevance": 1, "view": "disagreements"}
     page.decide(DOG, "a dog, wet", "grade", **body)
-    assert mei.get("/api/pairs/queue", params={"source": "disagreements"}).json()["keys"] == []
+    assert mei.keys("pairs", source="disagreements") == []
 
 
 def test_queries_in_dispute_are_a_queue_of_their_own(page: ReviewClient, stored: StoredSet) -> None:
     page.decide(DOG, "a dog, wet", "keep")
     open_client(stored, "mei").decide(DOG, "a dog, wet", "drop")
-    assert page.get("/api/queries/queue", params={"flag": "disagreements"}).json()["keys"] == [DOG]
+    assert page.keys("queries", flag="disagreements") == [DOG]
     assert page.card(DOG)["disputed_by"] == [
         {"reviewer": "lin", "verdict": "keep"},
         {"reviewer": "mei", "verdict": "drop"},
@@ -235,7 +233,7 @@ def test_queries_in_dispute_are_a_queue_of_their_own(page: ReviewClient, stored:
 
 def test_what_no_longer_applies_is_listed(page: ReviewClient, stored: StoredSet) -> None:
     page.decide(DOG, "a dog, wet", "drop")
-    second = set_files.read_set(publish_decisions(stored.path).path)
+    second = page.publish()
     page.decide(DOG, "a dog, wet", "keep")
     html = open_client(second).get("/decisions").text
     assert "the query is no longer in the set" in html and "a dog, wet" in html
@@ -243,7 +241,7 @@ def test_what_no_longer_applies_is_listed(page: ReviewClient, stored: StoredSet)
 
 def test_what_is_published_is_not_taken_back(page: ReviewClient, stored: StoredSet) -> None:
     page.decide(BEACH, "沙滩上的狗", "grade", image_id=image_id_of("beach"), relevance=1)
-    second = open_client(set_files.read_set(publish_decisions(stored.path).path))
+    second = open_client(page.publish())
     assert second.undo().status_code == 409
     assert second.card(BEACH)["images"][-1]["relevance"] == 1 and second.card(BEACH)["images"][-1]["own"] is None
 
@@ -283,8 +281,6 @@ def test_a_hostile_text_is_data_in_every_view(hostile: str, tmp_path: Path) -> N
 
 
 def test_a_set_without_queries_has_no_page_to_judge_on(tmp_path: Path) -> None:
-    from tests.small_sets import gallery_tables
-
     with pytest.raises(UserError, match="no queries"):
         open_client(publish_small_set(tmp_path, gallery_tables()))
 
@@ -296,4 +292,4 @@ def test_a_set_without_doubts_and_of_one_kind_has_fewer_filters(tmp_path: Path) 
     answer = page.get("/queries")
     assert answer.status_code == 200 and 'name="order"' in answer.text
     assert not [name for name in ("flag", "level", "language", "topic") if f'name="{name}"' in answer.text]
-    assert page.get("/api/pairs/queue", params={"source": "candidates"}).json() == {"keys": [], "done": []}
+    assert page.queue("pairs", source="candidates") == {"keys": [], "done": []}

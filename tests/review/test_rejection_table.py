@@ -291,9 +291,7 @@ CUTS = st.one_of(st.integers(0, 100_000), st.floats(0, 100_000, allow_subnormal=
 
 
 @given(SIDES, SIDES, SCORES, st.sampled_from(sorted(RULES)), CUTS)
-def test_the_distance_is_that_of_the_measured_value(
-    width: int, height: int, score: float, reason: str, cut: float
-) -> None:
+def test_the_distance_is_of_the_measured_value(width: int, height: int, score: float, reason: str, cut: float) -> None:
     rule = replace(RULES[reason], threshold=cut)
     frame = pd.DataFrame({"width": [width], "height": [height], "brightness": [score], "flatness": [score]})
     (kept,), failures = apply_filters(frame.astype({"brightness": "float32", "flatness": "float32"}), [rule])

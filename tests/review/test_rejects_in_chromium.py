@@ -20,12 +20,13 @@ from tests.resealed_sets import reseal
 from tests.review.browser_pages import (
     collect_messages,
     open_on_phone,
+    press,
     press_keys,
     serve_page,
     wait_for_text,
     wait_until_saved,
 )
-from tests.review.test_query_views import HOSTILE
+from tests.review.page_reader import HOSTILE
 
 
 def built(folder: Path, kind: str, **told: object) -> Path:
@@ -92,24 +93,20 @@ def test_rescues_by_keyboard_and_a_server_that_is_killed_loses_none(browser: Bro
         expect(page.locator(".one .note")).to_contain_text("another reason")
         press_keys(page, "u")
         expect(page.locator(".one .note")).to_contain_text("of that street")
-        press_keys(page, "u")
-        wait_for_text(page, "#place", "^2 of 29 · 1 rescued")
+        press(page, "u", place="^2 of 29 · 1 rescued")
         press_keys(page, "o")
         assert (
             page.locator("#large-image")
             .evaluate("one => one.src")
             .endswith(page.locator(".one img").evaluate("one => new URL(one.src).pathname"))
         )
-        press_keys(page, "o")
-        press_keys(page, "r")
+        press(page, "o", "r")
         written(page, "  ")
         expect(page.locator("#notice")).to_contain_text("write why")
         wait_for_text(page, "#place", "^2 of 29 · 1 rescued")
         press_keys(page, "?")
         assert "rescue it" in page.inner_text("#help")
-        page.keyboard.press("Escape")
-        press_keys(page, "j" * 24)
-        wait_for_text(page, "#place", "^26 of 29")
+        press(page, "Escape", *("j" * 24), place="^26 of 29")
         expect(page.locator(".reject")).to_have_count(5)
         server.send_signal(signal.SIGKILL)
         server.wait()

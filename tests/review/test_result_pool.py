@@ -15,7 +15,7 @@ from querytruth.review.result_pool import read_result_pool
 from querytruth.sets import set_files
 from querytruth.sets.set_files import StoredSet
 from tests.resealed_sets import reseal
-from tests.review.server.pages import ReviewClient, open_client
+from tests.review.server.pages import open_client
 from tests.review.test_equivalent_queries import TEXTS, publish_dogs
 from tests.small_sets import gallery_tables, publish_small_set
 
@@ -37,11 +37,6 @@ def write_run(folder: Path, name: str, **results: str) -> Path:
     return path
 
 
-def keys(page: ReviewClient, **params: str) -> list[str]:
-    found: list[str] = page.get("/api/pairs/queue", params={"source": "results", **params}).json()["keys"]
-    return found
-
-
 def figure(version: Path, run: Path, metric: str = "r@3") -> float:
     options = EvaluationOptions(
         metrics=[metric], report=version.parent.parent / f"results of {version.name}", page=False
@@ -50,24 +45,22 @@ def figure(version: Path, run: Path, metric: str = "r@3") -> float:
     return float(result.scored.result.figures.set_index("metric").at[metric, "value"])
 
 
-def test_unjudged_results_of_two_searches_are_queued_by_rank_once_for_all_texts(
-    stored: StoredSet, tmp_path: Path
-) -> None:
+def test_unjudged_results_of_two_searches_are_queued_by_rank_once(stored: StoredSet, tmp_path: Path) -> None:
     runs = [write_run(tmp_path, "a", q_zh="134", q_cat="3"), write_run(tmp_path, "b", q_en="412", q_zs="1243")]
     page = open_client(stored, runs=runs)
-    assert keys(page) == ["q_zh/img_4", "q_zh/img_3"], "img_4 was first of one search, img_3 second of the other"
-    assert keys(open_client(stored, runs=runs, depth=1)) == ["q_zh/img_4"]
-    assert keys(open_client(stored, runs=[runs[0]])) == ["q_zh/img_3", "q_zh/img_4"]
-    assert keys(open_client(stored)) == []
+    assert page.keys("pairs", source="results") == ["q_zh/img_4", "q_zh/img_3"], (
+        "img_4 was first of one search, img_3 second of the other"
+    )
+    assert open_client(stored, runs=runs, depth=1).keys("pairs", source="results") == ["q_zh/img_4"]
+    assert open_client(stored, runs=[runs[0]]).keys("pairs", source="results") == ["q_zh/img_3", "q_zh/img_4"]
+    assert open_client(stored).keys("pairs", source="results") == []
 
 
-def test_the_page_opens_at_the_results_and_says_of_none_which_search_returned_it(
-    stored: StoredSet, tmp_path: Path
-) -> None:
+def test_the_page_opens_at_the_results_and_names_no_search(stored: StoredSet, tmp_path: Path) -> None:
     page = open_client(stored, runs=[write_run(tmp_path, "secret_system", q_zh="34")])
     assert page.get("/").url.path == "/pairs" and page.get("/").url.query == b"source=results"
     assert "results (2): results of searches that nobody judged" in page.get("/pairs").text
-    card = page.get("/api/pairs/cards", params={"key": keys(page)[0]})
+    card = page.get("/api/pairs/cards", params={"key": page.keys("pairs", source="results")[0]})
     assert "secret_system" not in card.text and "rank" not in card.text
     assert card.json()["cards"][0]["image"]["relevance"] is None
 
@@ -77,13 +70,15 @@ def test_judged_results_move_the_figures_of_the_search_in_all_texts_at_once(stor
     run = write_run(tmp_path, "a", q_zh="41", q_en="41", q_zs="14", q_cat="3")
     assert figure(stored.path, run) == pytest.approx((0.5 * 3 + 1) / 4)
     page = open_client(stored, runs=[run])
-    (key,) = keys(page)
+    (key,) = page.keys("pairs", source="results")
     others = [{"query_id": query, "text": TEXTS[query]} for query in ("q_zs", "q_en")]
     page.decide("q_zh", "狗", "grade", others=others, image_id="img_4", relevance=2, view="pairs")
-    assert keys(page, state="open") == [] and keys(page) == [key], "it stays in the list until it is applied"
+    assert page.keys("pairs", source="results", state="open") == [] and page.keys("pairs", source="results") == [key], (
+        "it stays in the list until it is applied"
+    )
     second = publish_decisions(stored.path)
     assert figure(second.path, run) == pytest.approx((2 / 3 * 3 + 1) / 4)
-    assert keys(open_client(set_files.read_set(second.path), runs=[run])) == []
+    assert open_client(set_files.read_set(second.path), runs=[run]).keys("pairs", source="results") == []
 
 
 @pytest.mark.thorough

@@ -2,30 +2,18 @@
 
 import csv
 import io
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from builders.publication import publish_decisions
 from querytruth.backends.files.text_formats import escape_formula
-from querytruth.sets import set_files
-from querytruth.sets.set_files import StoredSet
 from tests.review.server.pages import ORIGIN_HEADERS, ReviewClient, open_client
-from tests.sets.test_review_csv import CELL_DAMAGE, PAYLOADS, SAME, begins_risky, tables_of
+from tests.sets.test_review_csv import PAYLOADS, begins_risky, tables_of
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 Rows = list[list[str]]
 BYTES = {**ORIGIN_HEADERS, "content-type": "application/octet-stream"}
-TEXTS = ["狗和猫", "  padded  ", "1-2", "007", "true", "=1+1", 'a "big" dog', "two\nlines",
-         "a very long sentence about a dog that runs " * 8, "皮鞋", "cat; dog", "-5"]  # fmt: skip
-
-
-def with_texts(folder: Path, texts: list[str], evidence: list[str] | None = None) -> StoredSet:
-    """A set on disk with these texts as its queries."""
-    tables = tables_of(texts, evidence)
-    return publish_small_set(folder, tables, images=False)
 
 
 def rows_of(data: bytes) -> Rows:
@@ -44,8 +32,7 @@ def send(
     params = {"file": file, "dry_run": dry_run, **how}
     answer = page.client.post("/api/csv", content=data, headers=BYTES, params=params)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    return answer.json()
 
 
 def filled(page: ReviewClient, answers: dict[int, dict[str, str]], view: str = "queries") -> bytes:
@@ -72,7 +59,7 @@ def test_a_dry_run_shows_what_the_file_decides_and_only_taking_it_takes_it(page:
     ]
     assert send(page, data)["taken"] is True
     assert [(d.decision, d.reviewer, d.view) for d in page.log] == [("drop", "lin", "csv"), ("edit", "lin", "csv")]
-    assert sum(page.get("/api/queries/queue").json()["done"]) == 2, "the page knows them at once"
+    assert sum(page.queue("queries")["done"]) == 2, "the page knows them at once"
 
 
 def test_judgments_go_the_same_way(page: ReviewClient) -> None:
@@ -89,7 +76,7 @@ def test_a_download_is_named_after_the_set_and_is_no_page(page: ReviewClient) ->
 
 def test_sixty_formulas_run_in_no_cell_and_come_back_unchanged(tmp_path: Path) -> None:
     assert len(PAYLOADS) >= 60
-    page = open_client(with_texts(tmp_path, PAYLOADS, PAYLOADS))
+    page = open_client(publish_small_set(tmp_path, tables_of(PAYLOADS, PAYLOADS), images=False))
     for view in ("queries", "judgments"):
         data = page.get(f"/csv/{view}.csv").content
         assert not [cell for row in rows_of(data) for cell in row if begins_risky(cell)]
@@ -108,32 +95,6 @@ def test_a_formula_in_a_note_is_kept_to_the_letter_or_refused(page: ReviewClient
         assert kept[-1] in {decision.note for decision in page.log}
     assert [decision.note for decision in page.log] == list(dict.fromkeys(kept)), "the same cell is one decision"
     assert len(kept) >= 60
-
-
-@pytest.fixture(scope="module")
-def careful(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReviewClient, bytes]:
-    """A page, and its CSV filled in by a careful person."""
-    page = open_client(with_texts(tmp_path_factory.mktemp("careful"), TEXTS))
-    edit = {"decision": "edit", "new_text": "零零七"}
-    answers = {2: {"decision": "drop", "note": "模糊\n两行"}, 3: {"decision": "keep"}, 5: edit, 6: {"new_text": "new"}}
-    return page, filled(page, answers)
-
-
-def decided(found: dict[str, Any]) -> list[tuple[str, ...]]:
-    return sorted((d["query_id"], d["decision"], str(d["new_text"]), d["note"]) for d in found["decisions"])
-
-
-@pytest.mark.parametrize(("damage", "says"), [d[1:] for d in CELL_DAMAGE], ids=[d[0] for d in CELL_DAMAGE])
-@pytest.mark.thorough
-def test_spreadsheet_damage_is_refused_whole_with_its_row_or_changes_nothing(
-    damage: Any, says: str, careful: tuple[ReviewClient, bytes]
-) -> None:
-    page, data = careful
-    found = send(page, bytes_of(damage(rows_of(data))), dry_run=says == SAME)
-    if says == SAME:
-        assert found["problems"] == [] and decided(found) == decided(send(page, data, dry_run=True)) != []
-    else:
-        assert not found["taken"] and page.log == [] and re.search(says, "\n".join(found["problems"]))
 
 
 WHOLE = {
@@ -163,12 +124,9 @@ def test_a_file_that_is_damaged_as_a_whole_is_one_sentence(case: str, page: Revi
 
 @pytest.mark.thorough
 def test_an_older_version_s_file_is_refused(page: ReviewClient) -> None:
-    from builders.publication import publish_decisions
-    from querytruth.sets import set_files
-
     data = filled(page, {2: {"decision": "drop"}})
     send(page, data)
-    newer = open_client(set_files.read_set(publish_decisions(page.stored.path).path))
+    newer = open_client(page.publish())
     (problem,) = send(newer, data)["problems"]
     assert "is an export of small/v1, but the set is at small/v2" in problem
 
@@ -232,12 +190,9 @@ def test_an_encoding_is_asked_for_where_the_file_does_not_say_it(page: ReviewCli
 
 
 def test_an_older_version_s_file_can_be_taken_if_a_person_says_so(page: ReviewClient) -> None:
-    from builders.publication import publish_decisions
-    from querytruth.sets import set_files
-
     data = filled(page, {2: {"decision": "keep"}})
     send(page, filled(page, {3: {"decision": "drop"}}))
-    newer = open_client(set_files.read_set(publish_decisions(page.stored.path).path))
+    newer = open_client(page.publish())
     before = newer.log
     assert send(newer, data)["offers"] == ["allow_other_export"] and newer.log == before
     assert send(newer, data, allow_other_export=True)["taken"] and len(newer.log) == len(before) + 1
@@ -252,6 +207,6 @@ def test_a_missed_image_is_added_as_a_new_row_by_its_file_name(page: ReviewClien
     assert send(page, added, dry_run=True, file="judgments.csv")["tally"] == "1 judgment grade; 1 added"
     assert send(page, added, file="judgments.csv")["taken"] is True
     assert [(d.image_id, d.relevance) for d in page.log] == [(image_id_of("dog"), 2)]
-    after = set_files.read_set(publish_decisions(page.stored.path).path).tables.qrels
+    after = page.publish().tables.qrels
     row = after[(after["query_id"] == query_id_of("狗")) & (after["image_id"] == image_id_of("dog"))].iloc[0]
     assert (row["relevance"], row["judged_by"], row["evidence"]) == (2, "human", "我看到狗")

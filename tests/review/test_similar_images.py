@@ -1,7 +1,6 @@
 """A right image is missing from a query: the reviewer finds it by a text, by a similar image or by its file."""
 
 import hashlib
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image, ImageDraw
 
-from builders.publication import BuiltTables, publish_built, publish_decisions
+from builders.publication import BuiltTables, publish_built
 from querytruth.backends.models.vector_store import VectorStore
 from querytruth.definitions import SetDefinition
 from querytruth.records import from_arrow, image_id_of_bytes, to_arrow
@@ -103,7 +102,7 @@ def test_a_found_image_that_is_graded_is_on_the_card_and_in_the_next_version(pag
     assert again["grade"] == 2 and again["own"] is not None
     assert page.undo().json()["card"]["image_total"] == 1, "what is taken back leaves the card"
     page.decide("q_dog", "狗", "grade", image_id=one["image_id"], relevance=2)
-    qrels = set_files.read_set(publish_decisions(page.stored.path).path).tables.qrels
+    qrels = page.publish().tables.qrels
     assert sorted(qrels.loc[qrels["query_id"] == "q_dog", "image_id"]) == ["img_beach_dog", "img_park_dog"]
 
 
@@ -151,18 +150,15 @@ def test_a_dropped_near_duplicate_is_answered_with_the_image_that_stands_for_it(
     ],
 )
 @pytest.mark.thorough
-def test_a_dropped_file_that_is_not_in_the_gallery_is_refused_with_the_reason(
-    page: ReviewClient, data: bytes, reason: str
-) -> None:
+def test_a_dropped_file_of_no_image_is_refused_with_the_reason(page: ReviewClient, data: bytes, reason: str) -> None:
     answer = drop(page, data)
     assert answer.status_code == 409 and reason in answer.json()["error"]
     assert page.log == []
 
 
 def test_a_plain_area_cannot_be_compared(page: ReviewClient) -> None:
-    out = io.BytesIO()
-    Image.new("RGB", (64, 64), "white").save(out, "PNG")
-    assert "too little structure" in drop(page, out.getvalue()).json()["error"]
+    out = encode_image(Image.new("RGB", (64, 64), "white"), "PNG")
+    assert "too little structure" in drop(page, out).json()["error"]
 
 
 def test_what_is_not_in_the_set_is_not_found(page: ReviewClient) -> None:

@@ -25,6 +25,7 @@ from querytruth.backends.images.worker_processes import map_in_workers
 from querytruth.backends.models.request_images import decode_upright
 from querytruth.backends.plugins import missing_library_error
 from querytruth.errors import UserError
+from tests.images import encode_image
 
 OF_THE_ENVIRONMENT = [
     AttributeError("'DynamicLayer' object has no attribute 'dtype'"),
@@ -123,15 +124,12 @@ def test_a_library_that_is_there_and_cannot_be_imported_is_not_said_to_be_missin
 
 
 def png(path: Path) -> bytes:
-    data = io.BytesIO()
-    Image.new("RGB", (90, 60), "red").save(data, "PNG")
-    path.write_bytes(data.getvalue())
-    return data.getvalue()
+    data = encode_image(Image.new("RGB", (90, 60), "red"), "PNG")
+    path.write_bytes(data)
+    return data
 
 
-def test_a_broken_decoder_is_no_failure_of_the_image_of_a_question(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_broken_decoder_is_no_fault_of_a_questions_image(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     data = png(tmp_path / "a.png")
 
     def broken(*_: object) -> None:

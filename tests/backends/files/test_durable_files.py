@@ -25,9 +25,7 @@ from querytruth.backends.files.durable_files import read_journal_lines as read_l
 from querytruth.errors import UserError
 
 
-def test_bytes_are_waited_for_before_they_take_the_old_ones_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bytes_are_waited_for_before_they_replace_the_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     real, replace = os.fsync, Path.replace
     monkeypatch.setattr(durable_files.os, "fsync", lambda handle: (done.append("fsync"), real(handle)))
@@ -41,9 +39,7 @@ def test_bytes_are_waited_for_before_they_take_the_old_ones_place(
     ]
 
 
-def test_an_image_that_is_copied_for_want_of_links_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_copied_for_want_of_links_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "image.jpg").write_bytes(b"image")
     synced: list[int] = []
 
@@ -58,9 +54,7 @@ def test_an_image_that_is_copied_for_want_of_links_is_waited_for(
 
 
 @pytest.mark.parametrize("fault", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_what_cannot_be_written_to_its_end_leaves_the_old_file_and_nothing_beside_it(
-    tmp_path: Path, fault: BaseException
-) -> None:
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, fault: BaseException) -> None:
     write_atomically(tmp_path / "state", b"old")
 
     def half(file: IO[bytes]) -> None:

@@ -15,6 +15,7 @@ from PIL import Image, ImageCms
 
 from querytruth.backends.images import image_colours as resampling
 from querytruth.backends.images.image_colours import CropBox, ImageSize, convert_to_srgb, flatten_to_8_bits, resample
+from tests.images import encode_image
 
 Colour = tuple[int, int, int]
 ORANGE = (230, 120, 40)
@@ -54,9 +55,7 @@ def colour_of(image: Image.Image, data: Any = None) -> Colour:
 
 def through(image: Image.Image, kind: str, **options: Any) -> Image.Image:
     """The image after a file of that format."""
-    out = io.BytesIO()
-    image.save(out, kind, **options)
-    back = Image.open(io.BytesIO(out.getvalue()))
+    back = Image.open(io.BytesIO(encode_image(image, kind, **options)))
     back.load()
     return back
 
@@ -294,9 +293,7 @@ def instructions_here() -> list[CpuExtensions]:
     st.integers(0, 2**32),
 )
 @settings(max_examples=40)
-def test_every_processor_makes_the_same_bytes(
-    mode: str, stored: ImageSize, size: ImageSize, part: CropBox, seed: int
-) -> None:
+def test_bytes_are_of_no_processor(mode: str, stored: ImageSize, size: ImageSize, part: CropBox, seed: int) -> None:
     bands = len(Image.new(mode, (1, 1)).getbands())
     values = np.random.default_rng(seed).integers(0, 256, (stored[1], stored[0], bands), dtype=np.uint8)
     image = Image.frombytes(mode, stored, values.tobytes())

@@ -81,23 +81,15 @@ def corners(data: bytes) -> str:
     return colours_at(data, (8, 8), (right, 8), (8, bottom), (right, bottom))
 
 
-KINDS = [
-    ("RGB", "JPEG"),
-    ("L", "JPEG"),
-    ("CMYK", "JPEG"),
-    ("RGB", "PNG"),
-    ("RGBA", "PNG"),
-    ("LA", "PNG"),
-    ("P", "PNG"),
-    ("1", "PNG"),
-    ("I;16", "PNG"),
-    ("RGBA", "WEBP"),
-    ("P", "GIF"),
-    ("RGB", "BMP"),
-    ("F", "TIFF"),
-    ("CMYK", "TIFF"),
-    ("LAB", "TIFF"),
-]
+MODES_OF_KINDS = {
+    "JPEG": ("RGB", "L", "CMYK"),
+    "PNG": ("RGB", "RGBA", "LA", "P", "1", "I;16"),
+    "TIFF": ("F", "CMYK", "LAB"),
+    "WEBP": ("RGBA",),
+    "GIF": ("P",),
+    "BMP": ("RGB",),
+}
+KINDS = [(mode, kind) for kind, modes in MODES_OF_KINDS.items() for mode in modes]
 
 
 @given(
@@ -111,9 +103,7 @@ KINDS = [
 )
 @settings(max_examples=150)
 @pytest.mark.thorough
-def test_every_image_becomes_a_square_rgb_jpeg_without_metadata(
-    kind: tuple[str, str], size: tuple[int, int], side: int, mode: str
-) -> None:
+def test_images_become_plain_square_jpegs(kind: tuple[str, str], size: tuple[int, int], side: int, mode: str) -> None:
     data = render_image(encode_image(Image.new(kind[0], size), kind[1]), side, mode)
     image = opened(data)
     assert (image.size, image.mode, image.format) == ((side, side), "RGB", "JPEG")
@@ -180,10 +170,8 @@ def test_a_thumbnail_of_a_squashed_image_has_the_shape_of_its_original() -> None
 @pytest.mark.parametrize("before", [[], ["white"], ["black", "black"], ["#80808000"]])
 def test_an_animation_is_its_first_frame_that_is_not_blank(kind: str, before: list[str]) -> None:
     shown, last = quarters(40, 40), Image.new("RGB", (40, 40), "blue")
-    blank = [
-        Image.new("RGBA", (40, 40), colour).convert(shown.mode if colour[0] != "#" else "RGBA") for colour in before
-    ]
-    frames = [*blank, shown, last]
+    modes = {colour: "RGBA" if colour[0] == "#" else shown.mode for colour in before}
+    frames = [*(Image.new("RGBA", (40, 40), colour).convert(modes[colour]) for colour in before), shown, last]
     data = encode_image(frames[0], kind, save_all=True, append_images=frames[1:])
     assert corners(render_image(data, 16, "squash")) == corners(render_image(encode_image(shown, "PNG"), 16, "squash"))
     red, _, blue = pixels(render_image(encode_image(last, kind), 16, "squash"))[8, 8]
@@ -304,15 +292,18 @@ def test_a_thumbnail_keeps_its_proportions_and_is_never_enlarged() -> None:
     assert opened(make_thumbnail(encode_image(Image.new("L", (5000, 1))), 90)).size == (90, 1)
 
 
-def test_a_small_image_is_rendered_where_the_current_folder_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_is_rendered_where_the_current_folder_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker process lives longer than the folder in which it was started."""
     small = encode_image(Image.new("RGB", (60, 40), "teal"), "JPEG")
     (gone := tmp_path / "gone").mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert make_thumbnail(small, 320)
+
+
+def render(source: Path | str, target: Path, sha256: str | None = None) -> Any:
+    """The digest of what was written, or a reason and a detail."""
+    return run_render_job(RenderJob(str(source), str(target), 32, "squash", sha256))
 
 
 def small() -> Image.Image:
@@ -322,7 +313,7 @@ def small() -> Image.Image:
 def test_the_digest_of_what_was_written_is_returned(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(encode_image(small(), "JPEG"))
     target = tmp_path / "deep" / "er" / "b.jpg"
-    digest = run_render_job(RenderJob(str(tmp_path / "a.jpg"), str(target), 32, "squash", None))
+    digest = render(tmp_path / "a.jpg", target)
     assert digest == hashlib.sha256(target.read_bytes()).hexdigest()
     assert opened(target.read_bytes()).size == (32, 32)
     assert [path.name for path in target.parent.iterdir()] == ["b.jpg"]
@@ -333,12 +324,12 @@ def test_a_file_that_changed_since_its_scan_is_not_decoded(tmp_path: Path) -> No
     place.write_bytes(encode_image(small()))
     sha256 = hashlib.sha256(place.read_bytes()).hexdigest()
     place.write_bytes(encode_image(Image.new("RGB", (40, 30), "red")))
-    outcome = run_render_job(RenderJob(str(place), str(target), 32, "squash", sha256))
+    outcome = render(place, target, sha256)
     assert outcome[0] == "changed_since_scan" and not target.exists()
     assert run_thumbnail_job(ThumbnailJob(str(place), 32, sha256=sha256[:20])) is None
     assert run_pixels_job(PixelsJob(str(place), 32, sha256))[0] == "changed"
     place.write_bytes(encode_image(small()))
-    assert len(run_render_job(RenderJob(str(place), str(target), 32, "squash", sha256))) == 64
+    assert len(render(place, target, sha256)) == 64
     assert run_thumbnail_job(ThumbnailJob(str(place), 32, sha256=sha256[:20])) is not None
 
 
@@ -346,12 +337,12 @@ def test_an_image_may_lie_on_any_file_system(tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
     with fsspec.open("memory://album/ä.png", "wb") as file:
         file.write(encode_image(small()))
-    assert len(run_render_job(RenderJob("memory://album/ä.png", str(tmp_path / "a.jpg"), 32, "squash", None))) == 64
+    assert len(render("memory://album/ä.png", tmp_path / "a.jpg")) == 64
     assert opened((tmp_path / "a.jpg").read_bytes()).size == (32, 32)
-    fault = run_render_job(RenderJob("memory://album/gone.png", str(tmp_path / "b.jpg"), 32, "squash", None))
+    fault = render("memory://album/gone.png", tmp_path / "b.jpg")
     assert fault and fault[0] == "cannot_be_rendered"
     with pytest.raises(OSError, match="cannot be read"):  # no image's fault, and no traceback with a password in it
-        run_render_job(RenderJob("nosuch://user:secret@host/a.png", str(tmp_path / "b.jpg"), 32, "squash", None))
+        render("nosuch://user:secret@host/a.png", tmp_path / "b.jpg")
 
 
 @pytest.mark.parametrize(
@@ -367,7 +358,7 @@ def test_an_image_may_lie_on_any_file_system(tmp_path: Path) -> None:
 )
 def test_a_bad_image_is_a_reason_never_an_exception(tmp_path: Path, data: bytes, detail: str) -> None:
     (tmp_path / "a.jpg").write_bytes(data)
-    fault = run_render_job(RenderJob(str(tmp_path / "a.jpg"), str(tmp_path / "b.jpg"), 32, "squash", None))
+    fault = render(tmp_path / "a.jpg", tmp_path / "b.jpg")
     assert fault and fault[0] == "cannot_be_rendered" and detail in fault[1]
     assert not (tmp_path / "b.jpg").exists()
     with pytest.raises(RenderingError, match=detail):
@@ -379,16 +370,10 @@ def test_what_is_no_file_or_too_large_is_a_reason(tmp_path: Path, monkeypatch: p
     os.mkfifo(tmp_path / "pipe.jpg")
     (tmp_path / "a.png").write_bytes(encode_image(small()))
     monkeypatch.setattr(rendering, "MAX_FILE_BYTES", 50)
-    found = {
-        name: run_render_job(RenderJob(str(tmp_path / name), str(tmp_path / "b.jpg"), 32, "squash", None))
-        for name in ("pipe.jpg", "gone.jpg", "", "a.png")
-    }
-    assert {name: fault and fault[1] for name, fault in found.items()} == {
-        "pipe.jpg": "not a regular file",
-        "gone.jpg": "No such file or directory",
-        "": "Is a directory",
-        "a.png": "more than 50 bytes",
-    }
+    reasons = {"pipe.jpg": "not a regular file", "gone.jpg": "No such file or directory", "": "Is a directory"}
+    reasons["a.png"] = "more than 50 bytes"
+    for name, reason in reasons.items():
+        assert render(tmp_path / name, tmp_path / "b.jpg")[1] == reason
 
 
 @pytest.mark.parametrize(("number", "place"), [(errno.ENOSPC, "write_atomically"), (errno.EACCES, "read_bounded")])
@@ -401,7 +386,7 @@ def test_a_full_disk_or_a_forbidden_file_is_not_the_images_fault(
     (tmp_path / "a.png").write_bytes(encode_image(small()))
     monkeypatch.setattr(rendering, place, fail)
     with pytest.raises(OSError, match=os.strerror(number)):
-        run_render_job(RenderJob(str(tmp_path / "a.png"), str(tmp_path / "b.jpg"), 32, "squash", None))
+        render(tmp_path / "a.png", tmp_path / "b.jpg")
 
 
 def test_want_of_memory_is_for_the_worker_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,9 +41,7 @@ def completion(shares: dict[str, float], first: str = "", before: tuple[str, ...
         ({"no": 0.97, "No": 0.02, "Maybe": 0.005}, 0.0),
     ],
 )
-def test_yes_is_weighed_against_no_in_both_languages_and_all_spellings(
-    shares: dict[str, float], expected: float
-) -> None:
+def test_yes_is_weighed_against_no_in_both_languages_however_spelt(shares: dict[str, float], expected: float) -> None:
     share = read_yes_share(completion(shares))
     assert share is not None and share == pytest.approx(expected, abs=0.01)
 
@@ -52,34 +50,36 @@ def test_blanks_before_the_answer_are_passed_over() -> None:
     assert read_yes_share(completion({"yes": 0.9, "no": 0.1}, before=("\n", " "))) == pytest.approx(0.9)
 
 
-def broken(change: str) -> Any:
-    whole = completion({"yes": 0.8, "no": 0.2})
-    position = whole["choices"][0]["logprobs"]["content"][0]
-    if change in ("nan", "inf", "positive", "text", "null"):
-        wrong = {"nan": math.nan, "inf": math.inf, "positive": 0.4, "text": "high", "null": None}[change]
-        position["top_logprobs"][0]["logprob"] = wrong
-    elif change in ("no logprobs", "logprobs null", "logprobs list"):
-        whole["choices"][0]["logprobs"] = {"no logprobs": {}, "logprobs null": None, "logprobs list": []}[change]
-    elif change == "no top":
-        del position["top_logprobs"]
-    elif change == "top null":
-        position["top_logprobs"] = None
-    elif change == "empty content":
-        whole["choices"][0]["logprobs"]["content"] = []
-    elif change == "no choices":
-        whole["choices"] = []
-    elif change == "no token":
-        del position["top_logprobs"][0]["token"]
-    return whole
+def answer_with(listed: Any) -> dict[str, Any]:
+    """An answer whose first token has this as its likeliest ones."""
+    content = [token("yes", 0.8) | ({} if listed is MISSING else {"top_logprobs": listed})]
+    return {"choices": [{"message": {"content": "yes"}, "logprobs": {"content": content}}]}
 
 
-CHANGES = ["nan", "inf", "positive", "text", "null", "no logprobs", "logprobs null", "logprobs list", "no top"]
-CHANGES += ["top null", "empty content", "no choices", "no token"]
+def answer_of(logprobs: Any) -> dict[str, Any]:
+    return {"choices": [{"message": {"content": "yes"}, "logprobs": logprobs}]}
 
 
-@pytest.mark.parametrize("change", CHANGES)
+MISSING, NO = object(), token("no", 0.2)
+BROKEN: dict[str, dict[str, Any]] = {
+    **{
+        str(wrong): answer_with([{"token": "yes", "logprob": wrong}, NO]) for wrong in (math.nan, math.inf, 0.4, "high")
+    },
+    "null": answer_with([{"token": "yes", "logprob": None}, NO]),
+    "no token": answer_with([{"logprob": math.log(0.8)}, NO]),
+    "no top": answer_with(MISSING),
+    "top null": answer_with(None),
+    "no logprobs": answer_of({}),
+    "logprobs null": answer_of(None),
+    "logprobs list": answer_of([]),
+    "empty content": answer_of({"content": []}),
+    "no choices": {"choices": []},
+}
+
+
+@pytest.mark.parametrize("change", BROKEN)
 def test_an_answer_without_sound_probabilities_gives_no_score(change: str) -> None:
-    with loopback(lambda _asked: CannedResponse(json.dumps(broken(change)))) as server:
+    with loopback(lambda _asked: CannedResponse(json.dumps(BROKEN[change]))) as server:
         model = load_chat_model("openai_compatible", base_url=server.url, name="m", tries=1)
         (answer,) = model.reply([ChatRequest((Message("user", "yes or no?"),), is_scored=True)])
     assert isinstance(answer, Failure) and answer.reason in ("no_score", "not_json"), change
@@ -175,10 +175,7 @@ def test_a_pair_goes_out_as_the_endpoint_takes_it(form: str, path: str, keys: se
 @pytest.mark.parametrize("form", ["tei", "cohere", "rerank", "jina", "score"])
 def test_captions_go_out_in_place_of_an_image(form: str, tmp_path: Path) -> None:
     (tmp_path / "captions.csv").write_text("image_id,caption\ni1,A red wall.\ni1,Paint\ni2,A dog\n")
-    bodies = {
-        "tei": [{"index": 0, "score": 0.75}],
-        "score": {"data": [{"index": 0, "score": 0.75}]},
-    }
+    bodies: dict[str, Any] = {"tei": [{"index": 0, "score": 0.75}], "score": {"data": [{"index": 0, "score": 0.75}]}}
     answer = bodies.get(form, {"id": "x", "results": [{"index": 0, "relevance_score": 0.75}], "meta": {}})
     with loopback(lambda _asked: CannedResponse(json.dumps(answer))) as server:
         given = {"form": form, "captions": tmp_path / "captions.csv", "tries": 1}

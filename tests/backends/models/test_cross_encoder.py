@@ -100,9 +100,7 @@ def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], P
     return make
 
 
-def test_of_several_captions_the_one_that_fits_best_counts(
-    cross_encoder: Callable[[int], Path], tmp_path: Path
-) -> None:
+def test_of_several_captions_the_best_fit_counts(cross_encoder: Callable[[int], Path], tmp_path: Path) -> None:
     from sentence_transformers import CrossEncoder
 
     folder = cross_encoder(1)
@@ -144,9 +142,7 @@ def test_a_cross_encoder_of_images_sees_them(tmp_path: Path) -> None:
     assert found == pytest.approx(expected, abs=1e-5) and len(set(found)) == 3
 
 
-def test_an_embedder_gives_the_cosine_and_encodes_an_image_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_embedder_gives_cosines_and_encodes_an_image_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = save_dual_encoder("clip", tmp_path / "clip")
     model: Any = load_chat_model("embedder", name=str(folder), batch=3)
     shown = [show(tmp_path, number) for number in range(4)]

@@ -33,6 +33,8 @@ from tests.object_service import (
     object_environment,
 )
 
+Move = Callable[[str], None]
+
 ROOT = Path(__file__).parents[3]
 FAULTS = {"busy": busy, "cut": cut, "cut in the middle": cut_in_the_middle}
 
@@ -64,9 +66,7 @@ def test_a_write_whose_answer_is_lost_is_ones_own(part: str, url: str, service: 
     assert len(objects(service, "answers/")) == 1
 
 
-def test_a_bucket_that_is_down_is_one_line_and_what_was_stored_stays(
-    url: str, service: ObjectService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bucket_that_is_down_costs_a_line(url: str, service: ObjectService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket, "_ATTEMPTS", 2)
     with open_reply_store(url) as store:
         keep(store)
@@ -134,7 +134,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_an_object_that_is_not_what_was_stored_is_named_and_not_believed(
-    what: str, url: str, service: ObjectService, move: Callable[[str], None]
+    what: str, url: str, service: ObjectService, move: Move
 ) -> None:
     with open_reply_store(url) as store:
         keep(store)
@@ -146,9 +146,7 @@ def test_an_object_that_is_not_what_was_stored_is_named_and_not_believed(
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
 
 
-def test_a_huge_object_is_named_and_not_read_to_its_end(
-    url: str, service: ObjectService, move: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_huge_object_is_not_read_to_its_end(url: str, service: ObjectService, move: Move) -> None:
     with open_reply_store(url) as store:
         keep(store)
     (key,) = objects(service, "answers/")
@@ -226,7 +224,7 @@ with open_reply_store(sys.argv[1]) as store:
 """
 
 
-def check_killed(url: str, service: ObjectService, folder: Path, at: int, move: Callable[[str], None]) -> bool:
+def check_killed(url: str, service: ObjectService, folder: Path, at: int, move: Move) -> bool:
     """Whether the process was killed, when its request to write of this number came."""
     environment = {**os.environ, **object_environment(service, folder), "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen([sys.executable, "-c", CHILD, url], env=environment, cwd=ROOT, stdout=subprocess.PIPE)
@@ -252,15 +250,11 @@ def check_killed(url: str, service: ObjectService, folder: Path, at: int, move: 
 
 
 @pytest.mark.slow
-def test_a_build_that_is_killed_leaves_what_it_stored(
-    url: str, service: ObjectService, tmp_path: Path, move: Callable[[str], None]
-) -> None:
+def test_a_killed_build_leaves_answers(url: str, service: ObjectService, tmp_path: Path, move: Move) -> None:
     assert check_killed(url, service, tmp_path, 7, move)
 
 
 @pytest.mark.slow
-def test_a_build_may_be_killed_at_every_write(
-    url: str, service: ObjectService, tmp_path: Path, move: Callable[[str], None]
-) -> None:
+def test_a_build_survives_every_kill(url: str, service: ObjectService, tmp_path: Path, move: Move) -> None:
     for at in [*range(1, 12), 30, 60, 78, 79]:  # store, conditions, model, answers, pack
         assert check_killed(f"{url}/{at}", service, tmp_path / str(at), at, move) or at > 77

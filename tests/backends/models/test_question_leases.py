@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from querytruth.backends.environment import process_start
-from querytruth.backends.files.object_store import DatabaseObjects, open_objects
+from querytruth.backends.files.object_store import Objects, open_objects
 from querytruth.backends.models import question_leases
 from querytruth.backends.models.cached_replies import AnsweredRequests, answer_requests
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Failure, Message, OnAnswers, Reply, always_continue
@@ -144,10 +144,15 @@ def test_a_build_that_is_killed_does_not_hold_the_next_one_up(location: str) -> 
     assert asked == {str(n): 2 if n == 5 else 1 for n in range(12)}
 
 
-def test_the_lease_of_another_machine_holds_until_it_was_not_renewed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    objects = DatabaseObjects(tmp_path / "replies.sqlite")
+@pytest.fixture(params=["sqlite", "bucket"])
+def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Objects]:
+    bucket = request.param == "bucket" and request.getfixturevalue("object_service")
+    opened = open_objects(f"{bucket.url}/replies" if bucket else tmp_path / "replies.sqlite")
+    yield opened
+    opened.close()
+
+
+def test_the_lease_of_another_machine_holds_while_renewed(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = {"a 1 1 x": Lease(time.time() + 30, ["k1"]), "b 1 1 y": Lease(time.time() - 1, ["k2"])}
     objects.put({"leases.json": msgspec.json.encode(elsewhere)})
     leases = QuestionLeases(objects)
@@ -155,12 +160,13 @@ def test_the_lease_of_another_machine_holds_until_it_was_not_renewed(
         assert held == {"k2", "k3"}
         with QuestionLeases(objects).hold(["k2", "k4"]) as others:
             assert others == {"k4"}, "a living process of this machine holds its lease"
-    monkeypatch.setattr(question_leases, "_SECONDS", 0.4)
+    monkeypatch.setattr(question_leases, "_SECONDS", 1.2)
     with leases.hold(["k2"]) as held:
-        time.sleep(1)
+        time.sleep(2.5)
         with QuestionLeases(objects).hold(["k2"]) as others:
             assert held == {"k2"} and not others, "it is renewed"
-    objects.close()
+    (kept,) = objects.read(["leases.json"], 1000).values()
+    assert json.loads(kept.data).keys() == {"a 1 1 x"}, "only what holds is kept"
 
 
 KEY = "sets/replies/leases.json"
@@ -168,25 +174,6 @@ KEY = "sets/replies/leases.json"
 
 def leases_in(service: ObjectService, holder: str = "") -> QuestionLeases:
     return QuestionLeases(open_objects(f"{service.url}/replies"), holder)
-
-
-def test_a_lease_in_a_bucket_holds_until_it_was_not_renewed(
-    object_service: ObjectService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = time.time()
-    elsewhere = {"a 1 1 x": {"expires": now + 30, "keys": ["k1"]}, "b 1 1 y": {"expires": now - 1, "keys": ["k2"]}}
-    object_service.ask("PUT", KEY, json.dumps(elsewhere).encode())
-    leases = leases_in(object_service)
-    with leases.hold(["k1", "k2", "k3"]) as held:
-        assert held == {"k2", "k3"}
-        with leases_in(object_service).hold(["k2", "k4"]) as others:
-            assert others == {"k4"}, "a living process of this machine holds its lease"
-    monkeypatch.setattr(question_leases, "_SECONDS", 1.2)
-    with leases.hold(["k2"]) as held:
-        time.sleep(2.5)
-        with leases_in(object_service).hold(["k2"]) as others:
-            assert held == {"k2"} and not others, "it is renewed"
-    assert json.loads(object_service.ask("GET", KEY)).keys() == {"a 1 1 x"}, "only what holds is kept"
 
 
 @pytest.mark.thorough
@@ -202,9 +189,7 @@ def test_of_many_who_want_a_question_at_the_same_moment_one_gets_it(object_servi
     assert set(taken) == set(keys) and set(taken.values()) == {1}
 
 
-def test_a_release_that_fails_is_left_to_expire_and_one_whose_answer_is_lost_is_done(
-    object_service: ObjectService,
-) -> None:
+def test_a_release_that_fails_expires_and_one_whose_answer_is_lost_is_done(object_service: ObjectService) -> None:
     object_service.fault_of = lambda method, _key, number: forget_to_answer if method == "PUT" and number == 2 else None
     with leases_in(object_service).hold(["k"]) as held:
         assert held == {"k"}
@@ -215,9 +200,7 @@ def test_a_release_that_fails_is_left_to_expire_and_one_whose_answer_is_lost_is_
     assert json.loads(object_service.ask("GET", KEY))
 
 
-def test_a_service_whose_object_always_changes_is_one_line(
-    object_service: ObjectService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_leases_that_always_change_are_one_line(object_service: ObjectService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(question_leases, "_ATTEMPTS", 3)
     changing = iter(range(100))
 

@@ -37,7 +37,8 @@ from tests.bucket_stores import MODEL, found, keep, keep_many, key_of, objects, 
 from tests.object_service import ObjectService
 from tests.postgres import postgres
 
-TINY = ModelIdentity("tiny", "r1", {"temperature": 0.0})
+Move = Callable[[str], None]
+
 QUESTION = ChatRequest((Message("user", "?"),))
 SECRET = "pass-word/123"
 
@@ -65,13 +66,14 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def keep_in(store: ReplyStore, answer: ChatAnswer, key: str = "k") -> ChatAnswer:
-    return store.save(TINY, [(key, QUESTION, answer)])[key]
+    return store.save(MODEL, [(key, QUESTION, answer)])[key]
 
 
+FINAL = Failure("content_filter", "final", "withheld", "<html>")
 ANSWERS = [
     Reply("一只狗 \U0001f436", "stop", 12, 5, '{"raw": 1}'),
     Reply("cut", "length"),
-    Failure("content_filter", "final", "withheld", "<html>"),
+    FINAL,
 ]
 
 
@@ -83,9 +85,8 @@ def test_an_answer_is_found_again_by_another_who_opens_the_store(location: str, 
         assert keep_in(store, answer) == replace(answer, raw="")
     with open_reply_store(location) as store:
         assert store.find(["other", "k"]) == {"k": replace(answer, raw="")}
-        assert store.raw("k") == answer.raw
-        assert store.raw("other") is None
-        assert store.identities() == [TINY]
+        assert store.raw("k") == answer.raw and store.raw("other") is None
+        assert store.identities() == [MODEL]
 
 
 def test_a_failure_that_may_pass_is_no_answer_but_what_was_sent_is_kept(location: str) -> None:
@@ -126,7 +127,7 @@ def test_odd_characters_in_what_servers_send_do_no_harm(location: str) -> None:
 def test_thousands_are_found_at_once(location: str) -> None:
     keys = [f"key {n}" for n in range(1700)]
     with open_reply_store(location) as store:
-        store.save(TINY, [(key, QUESTION, Reply(key, "stop")) for key in keys])
+        store.save(MODEL, [(key, QUESTION, Reply(key, "stop")) for key in keys])
         found = store.find([*keys, "unknown"])
     assert {key: answer.text for key, answer in found.items() if isinstance(answer, Reply)} == {k: k for k in keys}
 
@@ -211,14 +212,14 @@ def test_every_part_of_the_question_and_the_model_is_in_the_key() -> None:
         replace(QUESTION, response_format=Form),
         replace(QUESTION, number=1),
     ]
-    models = [TINY, replace(TINY, name="other"), replace(TINY, revision="r2"), replace(TINY, parameters={})]
-    keys = [reply_key(TINY, question) for question in questions] + [reply_key(model, QUESTION) for model in models[1:]]
+    models = [MODEL, replace(MODEL, name="other"), replace(MODEL, revision="r2"), replace(MODEL, parameters={})]
+    keys = [reply_key(MODEL, question) for question in questions] + [reply_key(model, QUESTION) for model in models[1:]]
     assert all(first != second for first, second in combinations(keys, 2))
 
 
 def test_where_an_image_lies_and_what_it_is_called_is_not_in_the_key() -> None:
     keys = {
-        reply_key(TINY, ChatRequest((Message("user", "?", (shown(path, "aa"),)),))) for path in ("a.jpg", "/b/c.jpg")
+        reply_key(MODEL, ChatRequest((Message("user", "?", (shown(path, "aa"),)),))) for path in ("a.jpg", "/b/c.jpg")
     }
     assert len(keys) == 1
 
@@ -228,7 +229,7 @@ def test_the_key_is_the_same_tomorrow() -> None:
     question = ChatRequest(
         (Message("user", "描述\ud800", (shown("a", "aa"),)),), GenerationParameters(max_tokens=48), number=2
     )
-    assert reply_key(TINY, question) == "dfa04b0a02b3f5308057bb4cacfe329bc0aa9d5c42b85d2ad4d98a35b19bba94"
+    assert reply_key(MODEL, question) == "dfa04b0a02b3f5308057bb4cacfe329bc0aa9d5c42b85d2ad4d98a35b19bba94"
 
 
 @given(st.permutations([(str(n), answer) for n, answer in enumerate(ANSWERS)]))
@@ -291,12 +292,7 @@ def test_the_password_of_a_database_is_in_no_error(url: str) -> None:
     assert "\n" not in str(error.value)
 
 
-FINAL = Failure("content_filter", "final", "withheld", "<html>")
-
-
-def test_another_machine_finds_many_answers_with_few_requests(
-    url: str, service: ObjectService, move: Callable[[str], None]
-) -> None:
+def test_another_machine_finds_answers_by_few_asked(url: str, service: ObjectService, move: Move) -> None:
     with open_reply_store(url) as store:
         keep_many(store, 150)
     assert len(objects(service, "answers/")) == 150 and len(objects(service, "index/pack-")) == 1
@@ -311,7 +307,7 @@ def test_another_machine_finds_many_answers_with_few_requests(
 
 
 def test_answers_that_are_in_no_pack_are_found_and_packed_by_the_next_who_saves(
-    url: str, service: ObjectService, move: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    url: str, service: ObjectService, move: Move, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(reply_store, "_PACK_AT_THE_END", 1000)  # as if it were killed
@@ -330,9 +326,7 @@ def test_answers_that_are_in_no_pack_are_found_and_packed_by_the_next_who_saves(
         assert found(store, range(71)) == set(range(71)) and len(service.asked) == 3
 
 
-def test_what_is_cached_is_not_read_again_and_a_new_store_at_the_place_is_another(
-    url: str, service: ObjectService
-) -> None:
+def test_what_is_cached_is_not_read_again_and_a_new_store_there_is_another(url: str, service: ObjectService) -> None:
     with open_reply_store(url) as store:
         keep(store)
     service.asked.clear()
@@ -347,9 +341,7 @@ def test_what_is_cached_is_not_read_again_and_a_new_store_at_the_place_is_anothe
         assert found(store, range(2)) == {1}
 
 
-def test_a_refresh_on_one_machine_holds_on_all_and_the_time_before_it_is_still_known(
-    url: str, move: Callable[[str], None]
-) -> None:
+def test_a_refresh_holds_on_all_machines_and_the_past_is_still_known(url: str, move: Move) -> None:
     with open_reply_store(url) as store, open_reply_store(url) as unaware:
         keep(store)
         keep(store, 1, FINAL)
@@ -371,9 +363,7 @@ def test_a_refresh_on_one_machine_holds_on_all_and_the_time_before_it_is_still_k
                 assert third.find([key_of(1)]) == {key_of(1): Failure("content_filter", "final", "withheld")}
 
 
-def test_a_final_failure_gives_way_to_a_reply_and_no_reply_to_anything(
-    url: str, service: ObjectService, move: Callable[[str], None]
-) -> None:
+def test_a_final_failure_gives_way_to_a_reply_and_no_reply_to_anything(url: str, move: Move) -> None:
     with open_reply_store(url) as store:
         keep(store, 0, FINAL)
         assert store.find([key_of(0)])

@@ -135,9 +135,7 @@ def test_an_answer_in_between_starts_the_count_anew() -> None:
     in_time(host.wait_until_open(), 0.1)
 
 
-def test_a_host_that_refuses_everything_for_minutes_is_given_up_and_nobody_waits_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_host_that_refuses_everything_is_given_up_and_nobody_waits_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_rules, "_PATIENCE", 0.1)
 
     async def story() -> None:

@@ -37,11 +37,8 @@ def test_a_run_with_three_copies_has_one_result_at_the_best_rank() -> None:
         ("q", "cropped", 0.9), ("q", "other", 0.8), ("q", "large", 0.7), ("q", "small", 0.6), ("r", "small", 1)
     )
     folded, count = fold_run(run.astype({"query_id": "category", "image_id": "category"}), COPIES)
-    assert folded.astype({"query_id": "str", "image_id": "str"}).to_numpy().tolist() == [
-        ["q", "large", 0.9],
-        ["q", "other", 0.8],
-        ["r", "large", 1.0],
-    ]
+    expected = [["q", "large", 0.9], ["q", "other", 0.8], ["r", "large", 1.0]]
+    assert folded.astype({"query_id": "str", "image_id": "str"}).to_numpy().tolist() == expected
     assert count == 3
 
 
@@ -72,9 +69,6 @@ def test_of_grades_in_a_group_the_highest_counts() -> None:
     folded = fold_tables(Tables(pd.DataFrame(), images, qrels), COPIES)
     assert folded.images["image_id"].tolist() == ["large", "other"]
     columns = ["query_id", "image_id", "relevance", "evidence"]
-    assert folded.qrels[columns].astype("object").to_numpy().tolist() == [
-        ["q", "other", 1, "dog"],
-        ["q", "large", 2, "dog"],
-        ["r", "large", 1, "cat"],
-    ]
+    expected = [["q", "other", 1, "dog"], ["q", "large", 2, "dog"], ["r", "large", 1, "cat"]]
+    assert folded.qrels[columns].astype("object").to_numpy().tolist() == expected
     assert folded.qrels["relevance"].dtype == "int8"

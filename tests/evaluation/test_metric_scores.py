@@ -12,8 +12,7 @@ from querytruth.evaluation.metric_scores import CONVENTIONS, DEFAULT_METRICS, ex
 from querytruth.evaluation.metrics import parse_metric
 from querytruth.evaluation.run_evaluation import count_words, score_slices
 from tests.evaluation.naive_metrics import NaiveQrels, metric_value, qrels_table
-from tests.evaluation.random_rankings import METRIC_NAMES
-from tests.evaluation.test_metrics import ranked, shown
+from tests.evaluation.random_rankings import METRIC_NAMES, ranked, shown
 
 
 def test_the_summary_states_figures_bounds_and_conventions() -> None:

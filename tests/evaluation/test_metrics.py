@@ -37,16 +37,10 @@ from tests.evaluation.naive_metrics import (
     ranking,
     run_table,
 )
-from tests.evaluation.random_rankings import METRIC_NAMES, qrels_and_runs
+from tests.evaluation.random_rankings import METRIC_NAMES, qrels_and_runs, ranked, shown
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
-
-def ranked(qrels: NaiveQrels, run: NaiveRun) -> RankedRun:
-    return rank_run(run_table(run), index_qrels(qrels_table(qrels)))
-
-
-def shown(images: list[str]) -> dict[str, float]:
-    return {image: float(-place) for place, image in enumerate(images)}
+World = tuple[NaiveQrels, NaiveRun]
 
 
 def one(qrels: dict[str, int], images: list[str], name: str) -> float:
@@ -355,7 +349,7 @@ def by_query(found: RankedRun, name: str) -> dict[str, float]:
 @given(qrels_and_runs())
 @settings(max_examples=150)
 @pytest.mark.thorough
-def test_every_metric_is_what_its_definition_says(world: tuple[NaiveQrels, NaiveRun]) -> None:
+def test_every_metric_is_what_its_definition_says(world: World) -> None:
     qrels, run = world
     found = ranked(qrels, run)
     for name in METRIC_NAMES:
@@ -367,9 +361,7 @@ def test_every_metric_is_what_its_definition_says(world: tuple[NaiveQrels, Naive
 @given(qrels_and_runs(), st.randoms(use_true_random=False))
 @settings(max_examples=40)
 @pytest.mark.thorough
-def test_the_order_of_the_rows_and_how_ids_are_held_change_nothing(
-    world: tuple[NaiveQrels, NaiveRun], shuffle: random.Random
-) -> None:
+def test_the_order_of_rows_and_the_type_of_ids_count_nothing(world: World, shuffle: random.Random) -> None:
     qrels, run = world
     truth, rows = qrels_table(qrels), run_table(run)
     plain = rank_run(rows, index_qrels(truth))
@@ -388,7 +380,7 @@ def test_the_order_of_the_rows_and_how_ids_are_held_change_nothing(
 
 @given(qrels_and_runs(), st.integers(1, 12))
 @settings(max_examples=50)
-def test_curves_and_the_judged_share_are_what_their_definitions_say(world: tuple[NaiveQrels, NaiveRun], k: int) -> None:
+def test_curves_and_the_judged_share_are_what_their_definitions_say(world: World, k: int) -> None:
     qrels, run = world
     found = ranked(qrels, run)
     ranks = range(1, k + 1)
@@ -416,7 +408,7 @@ TREC |= {f"map_cut_{k}": f"ap@{k}" for k in (1, 5, 10, 20)} | {f"success_{k}": f
 TREC |= {"map": "ap", "recip_rank": "rr", "Rprec": "p@r", "ndcg": "ndcg(gain=linear)"}
 
 
-def tie_heavy(rng: random.Random, runs: int) -> tuple[NaiveQrels, NaiveRun]:
+def tie_heavy(rng: random.Random, runs: int) -> World:
     """So many runs side by side, each of a few queries: few scores for many images, as where matching words count."""
     qrels: NaiveQrels = {}
     run: NaiveRun = {}
@@ -506,7 +498,7 @@ def second_place(hits: Hits, _k: metrics.Cut) -> FloatArray:
     return hits.sum_per_query(hits.rank == 2)
 
 
-def test_an_added_metric_is_measured_and_shown_without_a_figure_of_chance(
+def test_an_added_metric_is_measured_without_a_figure_of_chance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(metrics.METRIC_FUNCTIONS, "second", MetricFunction(second_place))

@@ -17,7 +17,7 @@ from querytruth.evaluation.open_set import (
 )
 from querytruth.evaluation.ranking import RankedRun, rank_run
 from tests.evaluation.naive_metrics import NaiveRun, qrels_table, run_table
-from tests.evaluation.test_metrics import ranked
+from tests.evaluation.random_rankings import ranked
 
 QRELS = {"q1": {"a": 1, "b": 1, "w": 0}, "q2": {"c": 1, "w": 0}}
 RUN = {"q1": {"a": 0.9, "w": 0.8, "b": 0.4, "u": 0.3}, "q2": {"w": 0.8, "c": 0.4}}

@@ -56,9 +56,7 @@ def _compare(stored: StoredSet, against: Path) -> OverlapResult:
 @pytest.mark.parametrize(
     "mode", ["longer_side", "crop", *(pytest.param(m, marks=pytest.mark.thorough) for m in ("squash", "fit"))]
 )
-def test_each_source_file_is_found_by_its_bytes_whatever_the_set_shows_of_it(
-    mode: str, photos: Path, tmp_path: Path
-) -> None:
+def test_files_are_found_by_their_bytes_however_a_set_shows_them(mode: str, photos: Path, tmp_path: Path) -> None:
     stored = _publish(tmp_path, photos, mode)
     names = stored.tables.images.set_index("image_id")["file_name"]
     found = _compare(stored, photos)
@@ -151,9 +149,7 @@ def test_photos_of_other_people_are_not_found(shared: Callable[[str], Path], tmp
 
 
 @pytest.mark.thorough
-def test_captions_of_coco_are_found_in_another_sample_of_it_by_their_id_and_elsewhere_only_where_equal(
-    shared: Callable[[str], Path],
-) -> None:
+def test_captions_of_coco_are_found_in_another_sample_of_it_by_their_ids(shared: Callable[[str], Path]) -> None:
     def read(file: Path) -> dict[str, str]:
         found = json.loads(file.read_text("utf-8"))["annotations"]
         return {f"{one['image_id']}:{one['id']}": one["caption"] for one in found}

@@ -195,9 +195,7 @@ SIZES = [
 @pytest.mark.parametrize("prevalence", PREVALENCES)
 @pytest.mark.parametrize("judge", JUDGES)
 @pytest.mark.parametrize(("worlds", "samples", "slack"), SIZES)
-def test_intervals_hold_the_truth_of_planted_worlds(
-    judge: str, prevalence: float, worlds: int, samples: int, slack: float
-) -> None:
+def test_intervals_hold_planted_truths(judge: str, prevalence: float, worlds: int, samples: int, slack: float) -> None:
     rng = np.random.default_rng(7)
     covered: dict[str, list[float]] = {}
     widths = []

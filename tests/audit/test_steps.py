@@ -24,9 +24,7 @@ DRAWS = 400
 
 
 @pytest.mark.slow
-def test_three_hundred_pairs_hold_what_eccv_says_and_the_recall_of_a_system(
-    tmp_path: Path, shared: Callable[[str], Path]
-) -> None:
+def test_three_hundred_pairs_hold_what_eccv_says_and_a_recall(tmp_path: Path, shared: Callable[[str], Path]) -> None:
     eccv = publish_eccv_set(tmp_path, shared)
     pooled = pool_set(eccv.stored.path, eccv.runs, 60)
     relevant = np.array([image in eccv.truth[query] for query, image in pooled.pool.pairs[PAIR].to_numpy()])

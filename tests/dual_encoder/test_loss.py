@@ -113,14 +113,8 @@ def test_captions_of_one_image_are_never_each_others_negatives() -> None:
 
 
 def test_the_weight_of_hard_negatives_rises_from_a_half_to_its_limit() -> None:
-    assert [round(hard_negative_weight(epoch), 2) for epoch in (1, 2, 11, 21, 22, 60)] == [
-        0.5,
-        0.51,
-        0.6,
-        0.7,
-        0.7,
-        0.7,
-    ]
+    expected = [0.5, 0.51, 0.6, 0.7, 0.7, 0.7]
+    assert [round(hard_negative_weight(epoch), 2) for epoch in (1, 2, 11, 21, 22, 60)] == expected
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])

@@ -87,9 +87,7 @@ SWIN = {"embed_dim": 8, "depths": [1, 1], "num_heads": [1, 1], "window_size": 4}
     ("architecture", "options", "width"),
     [("efficientnet", EFFICIENT, 128), ("swin", SWIN, 16), ("poolformer", {}, 512)],
 )
-def test_any_backbone_of_images_with_features_is_a_tower(
-    architecture: str, options: dict[str, object], width: int
-) -> None:
+def test_any_backbone_with_features_is_a_tower(architecture: str, options: dict[str, object], width: int) -> None:
     tower = json.dumps({"architecture": architecture, "options": options})
     keys = ["name=mine", "set=none", "size=32", f"images={tower}", "texts={architecture: gru}"]
     model = create_initial_model(load_definition(None, keys, "training"), ["a dog"]).model  # type: ignore[arg-type]

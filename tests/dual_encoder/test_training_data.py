@@ -31,9 +31,7 @@ def image_frame(groups: list[int | None]) -> pd.DataFrame:
 @settings(max_examples=60)
 @given(st.lists(st.one_of(st.none(), st.integers(0, 4)), min_size=30, max_size=60), st.integers(0, 5), st.randoms())
 @pytest.mark.thorough
-def test_near_duplicates_stay_together_whatever_the_order_and_the_groups_names(
-    groups: list[int | None], seed: int, rng: object
-) -> None:
+def test_near_duplicates_stay_together_in_whatever_order(groups: list[int | None], seed: int, rng: object) -> None:
     images = image_frame(groups)
     parts = split_images(images, 0.2, 0.2, seed)
     for _, members in images.dropna().groupby("duplicate_group")["image_id"]:

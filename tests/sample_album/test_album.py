@@ -29,12 +29,14 @@ from querytruth.sample_album.album import (
 )
 from tests.sample_album.conftest import AnnotatedImage
 
+Annotated = dict[str, AnnotatedImage]
+
 # Kinds that have several colours, or one alone.
 WITHOUT_COLOUR = {"Airplane", "Potted Plant", "Traffic Light", "Orange/Tangerine", "Banana", "Soccer"}
 HUES = {"red": 0, "orange": 20, "yellow": 34, "green": 85, "blue": 152, "purple": 195, "pink": 241}  # of 256
 
 
-def test_boxes_lie_inside_the_image(good: list[AlbumImage], annotated: dict[str, AnnotatedImage]) -> None:
+def test_boxes_lie_inside_the_image(good: list[AlbumImage], annotated: Annotated) -> None:
     for image in good:
         one = annotated[image.file_name]
         for box in one.boxes:
@@ -42,9 +44,7 @@ def test_boxes_lie_inside_the_image(good: list[AlbumImage], annotated: dict[str,
             assert box.x + box.width <= one.width and box.y + box.height <= one.height, image.file_name
 
 
-def test_every_fact_has_its_boxes_and_every_box_its_fact(
-    good: list[AlbumImage], annotated: dict[str, AnnotatedImage]
-) -> None:
+def test_facts_have_boxes_and_boxes_facts(good: list[AlbumImage], annotated: Annotated) -> None:
     """A colour is named of every box of its kind, or of none; of a person it is that of the clothes."""
     for image in good:
         things = Counter[tuple[str, tuple[str, ...]]]()
@@ -55,7 +55,7 @@ def test_every_fact_has_its_boxes_and_every_box_its_fact(
 
 
 @pytest.mark.thorough
-def test_the_colour_of_a_box_is_to_be_seen_in_it(good: list[AlbumImage], annotated: dict[str, AnnotatedImage]) -> None:
+def test_the_colour_of_a_box_is_to_be_seen_in_it(good: list[AlbumImage], annotated: Annotated) -> None:
     """Once the image is upright; and less of it where the box would lie in its mirror image. Night tints."""
     shares = []
     for image in (image for image in good if image.light != "night"):
@@ -77,9 +77,7 @@ def test_the_colour_of_a_box_is_to_be_seen_in_it(good: list[AlbumImage], annotat
     assert len(shares) > 500 and means[0] > 1.5 * max(means[1:])
 
 
-def test_the_boxes_of_a_near_duplicate_are_those_of_its_scene(
-    good: list[AlbumImage], annotated: dict[str, AnnotatedImage]
-) -> None:
+def test_near_duplicates_have_the_boxes_of_their_scene(good: list[AlbumImage], annotated: Annotated) -> None:
     """Scaled with the image, or moved with its rim; a box that the new rim cuts ends there."""
     for image in (image for image in good if image.duplicate_of):
         copy, scene = annotated[image.file_name], annotated[image.duplicate_of or ""]
@@ -302,9 +300,7 @@ def test_the_album_has_scenes_near_duplicates_and_six_faulty_files(album: list[A
     assert len({hashlib.sha256(image.data).hexdigest() for image in album}) == len(album)
 
 
-def test_good_files_decode_to_the_promised_size_once_turned_upright(
-    good: list[AlbumImage], annotated: dict[str, AnnotatedImage]
-) -> None:
+def test_good_files_have_the_promised_size_upright(good: list[AlbumImage], annotated: Annotated) -> None:
     turned = 0
     for image in good:
         with Image.open(BytesIO(image.data)) as opened:
@@ -364,7 +360,7 @@ def test_faulty_files_cannot_be_read(album: list[AlbumImage], number: int, fault
     assert (caught.type is UnidentifiedImageError) == (fault != "truncated")
 
 
-def test_the_bomb_is_refused_by_its_header_alone(album: list[AlbumImage], annotated: dict[str, AnnotatedImage]) -> None:
+def test_the_bomb_is_refused_by_its_header_alone(album: list[AlbumImage], annotated: Annotated) -> None:
     bomb = album[-2]
     assert len(bomb.data) < 2000
     claimed = annotated[bomb.file_name]
@@ -391,7 +387,7 @@ def test_file_names_are_plain_and_tell_nothing_of_what_is_seen(album: list[Album
         assert not set(named) & words
 
 
-def test_near_duplicates_look_like_their_scene(album: list[AlbumImage], annotated: dict[str, AnnotatedImage]) -> None:
+def test_near_duplicates_look_like_their_scene(album: list[AlbumImage], annotated: Annotated) -> None:
     by_name = {image.file_name: image for image in album}
     for copy in (image for image in album if image.duplicate_of):
         scene = by_name[copy.duplicate_of or ""]
@@ -409,7 +405,7 @@ RARE = {"Guitar"}
 
 
 @pytest.fixture(scope="module")
-def scene_annotations(scenes: list[AlbumImage], annotated: dict[str, AnnotatedImage]) -> list[AnnotatedImage]:
+def scene_annotations(scenes: list[AlbumImage], annotated: Annotated) -> list[AnnotatedImage]:
     return [annotated[image.file_name] for image in scenes]
 
 

@@ -167,9 +167,7 @@ class MeetingPoint:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_same", [True, False])
-def test_of_two_publishers_one_wins_and_the_other_is_told(
-    is_same: bool, small: StoredSet, service: ObjectService, tmp_path: Path
-) -> None:
+def test_of_two_publishers_one_wins(is_same: bool, small: StoredSet, service: ObjectService, tmp_path: Path) -> None:
     twin = publish_small_set(tmp_path / "twin", small_tables(), render={"size": 9, "mode": "squash"})
     rival = twin if is_same else other_small(tmp_path)
     service.fault_of = MeetingPoint(2)
@@ -266,9 +264,7 @@ def test_a_large_file_goes_in_parts_that_may_fail(fault: str, service: ObjectSer
         to.read(["large"], len(large) - 1)
 
 
-def test_a_list_goes_on_over_its_pages_and_begins_again_where_one_is_cut(
-    service: ObjectService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_goes_over_pages_and_again_after_a_cut(service: ObjectService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "2")
     for name in ("a", "b 1", "ü", "deep/c", "d"):
         service.ask("PUT", f"sets/{quote(name)}", b"xyz")

@@ -57,9 +57,7 @@ def test_a_version_is_read_as_it_was_published(small: StoredSet, service: Object
     assert content_digest(read_set(path).tables.to_arrow_tables()) == small.manifest["content_digest"]
 
 
-def test_the_manifest_is_the_last_object_and_its_request_has_the_condition(
-    small: StoredSet, service: ObjectService
-) -> None:
+def test_the_manifest_is_last_and_its_request_has_the_condition(small: StoredSet, service: ObjectService) -> None:
     publish(small, service)
     written = [key for method, key in service.asked if method == "PUT"]
     assert written[-1] == "sets/small/v1/manifest.json"
@@ -79,9 +77,7 @@ def test_nothing_is_sent_twice(small: StoredSet, service: ObjectService) -> None
     assert len(service.asked) == 2  # the versions that there are, and the manifest
 
 
-def test_the_same_content_by_another_build_is_there_already(
-    small: StoredSet, service: ObjectService, tmp_path: Path
-) -> None:
+def test_content_of_another_build_is_there_already(small: StoredSet, service: ObjectService, tmp_path: Path) -> None:
     publish(small, service)
     tables = small_tables()
     twin = publish_small_set(tmp_path / "twin", tables, render={"size": 64, "mode": "squash"})

@@ -216,9 +216,7 @@ def test_a_query_that_lost_its_last_right_image_goes_with_all_that_ask_the_same(
     st.lists(st.tuples(st.sampled_from(sorted(TEXTS)), st.integers(1, 4), st.integers(0, 2)), max_size=12), st.data()
 )
 @pytest.mark.slow
-def test_a_rebuild_gives_the_same_as_version_after_version(
-    said: list[tuple[str, int, int]], data: st.DataObject
-) -> None:
+def test_a_rebuild_equals_version_after_version(said: list[tuple[str, int, int]], data: st.DataObject) -> None:
     """However the decisions are spread over versions."""
     log = [on(query, f"img_{image}", grade, source=str(n)) for n, (query, image, grade) in enumerate(said)]
     tables, outcome = dogs(), DecisionOutcome()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.lint import lint_tables
-from querytruth.records import from_arrow, to_arrow
+from querytruth.records import empty_frame, from_arrow, to_arrow
 from querytruth.sets import decision_application
 from querytruth.sets.benchmark_set import Tables, content_digest, open_candidate_judgments
 from querytruth.sets.decision_application import apply_decisions, merge_judgments
@@ -29,21 +29,22 @@ PAIRS = {  # query, image: relevance, evidence
 TEXTS = {"q_cat": "猫", "q_dog": "狗", "q_shoe": "鞋子"}
 
 
+def tables_of(queries: pd.DataFrame, qrels: pd.DataFrame) -> Tables:
+    """With four images."""
+    images = empty_frame("images").reindex(range(4)).assign(image_id=[f"img_{n}" for n in (1, 2, 3, 4)])
+    frames = {"queries": queries, "images": images.assign(width=9, height=9), "qrels": qrels}
+    return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
+
+
 def pets(**texts: str) -> Tables:
     """Three queries, four images, six judgments; img_4 is judged for none."""
     shown = TEXTS | texts
     queries = pd.DataFrame({"query_id": list(shown), "text": list(shown.values()), "language": "zh", "style": "word"})
     queries["level"], queries["labels"] = 1, [["a"], None, ["a", "b"]]
-    images = pd.DataFrame({"image_id": [f"img_{n}" for n in (1, 2, 3, 4)], "width": 9, "height": 9})
-    for column in ("path", "file_name", "sha256", "taken_at", "latitude", "longitude", "duplicate_group"):
-        images[column] = None
-    for column in ("source_url", "page_url", "licence"):
-        images[column] = None
     qrels = pd.DataFrame([(*pair, *said) for pair, said in PAIRS.items()])
     qrels.columns = ["query_id", "image_id", "relevance", "evidence"]
     qrels["judged_by"] = "rule"
-    frames = {"queries": queries, "images": images, "qrels": qrels}
-    return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
+    return tables_of(queries, qrels)
 
 
 def on(query: str, decision: str, **more: Any) -> QueryDecision:
@@ -102,32 +103,22 @@ def test_a_grade_is_a_person_s_judgment_with_the_note_as_evidence() -> None:
     found = judgments(applied(log)[0])
     assert found["q_dog", "img_1"] == (1, "human", "half hidden")
     assert found["q_dog", "img_3"] == (2, "human", "grade by lin")
-    untouched = {
-        pair: said for pair, said in judgments(pets()).items() if pair not in (("q_dog", "img_1"), ("q_dog", "img_3"))
-    }
-    assert {pair: found[pair] for pair in untouched} == untouched
+    changed = {pair for pair, said in judgments(pets()).items() if found[pair] != said}
+    assert changed == {("q_dog", "img_1"), ("q_dog", "img_3")}, "nothing else"
 
 
-def test_a_dropped_judgment_is_judged_not_relevant() -> None:
-    assert judgments(applied([on("q_dog", "drop", image_id="img_1")])[0])["q_dog", "img_1"] == (
-        0,
-        "human",
-        "drop by lin",
-    )
+@pytest.mark.parametrize(
+    ("query", "decision", "expected"),
+    [("q_dog", "drop", (0, "human", "drop by lin")), ("q_cat", "keep", (2, "human", "keep by lin"))],
+)
+def test_a_judgment_without_evidence_says_who_made_it(query: str, decision: str, expected: tuple[Any, ...]) -> None:
+    assert judgments(applied([on(query, decision, image_id="img_1")])[0])[query, "img_1"] == expected
 
 
 @pytest.mark.parametrize("seen", [None, 2])
 def test_a_kept_judgment_is_confirmed_and_keeps_its_evidence(seen: int | None) -> None:
     after, _, _ = applied([on("q_dog", "keep", image_id="img_1", relevance=seen, note="yes")])
     assert judgments(after)["q_dog", "img_1"] == (2, "human", "皮鞋 accepted for 鞋子")
-
-
-def test_a_kept_judgment_without_evidence_says_who_kept_it() -> None:
-    assert judgments(applied([on("q_cat", "keep", image_id="img_1")])[0])["q_cat", "img_1"] == (
-        2,
-        "human",
-        "keep by lin",
-    )
 
 
 def test_what_was_seen_is_kept_when_the_rule_has_changed_its_mind() -> None:
@@ -330,18 +321,18 @@ def test_an_undo_names_what_it_undoes_and_older_lines_keep_their_ids() -> None:
             parse_decision(broken.as_json())
 
 
+DROPPED = on("q_dog", "drop")
+TAKEN_BACK = QueryDecision("q_dog", TEXTS["q_dog"], "undo", undoes=DROPPED.decision_id)
+
+
 def test_what_was_taken_back_changes_nothing_and_is_not_in_effect() -> None:
-    drop = on("q_dog", "drop")
-    back = QueryDecision("q_dog", TEXTS["q_dog"], "undo", undoes=drop.decision_id)
-    tables, outcome, _ = applied([drop, back])
+    tables, outcome, _ = applied([DROPPED, TAKEN_BACK])
     assert digest(tables) == digest(pets()) and outcome.as_record() == {"in_effect": [], "stale": []}
 
 
 def test_an_undo_of_what_is_published_is_listed_as_stale() -> None:
-    drop = on("q_dog", "drop")
-    back = QueryDecision("q_dog", TEXTS["q_dog"], "undo", undoes=drop.decision_id)
-    second, outcome, _ = applied([drop])
-    third, outcome, _ = applied([drop, back], second, outcome)
+    second, outcome, _ = applied([DROPPED])
+    third, outcome, _ = applied([DROPPED, TAKEN_BACK], second, outcome)
     assert digest(third) == digest(second) and "decide again" in outcome.stale[0][1]
 
 
@@ -376,22 +367,14 @@ def landscape(judge: str = "caption", labels: list[str] | None = None) -> Tables
     queries = pd.DataFrame({"query_id": ["q_a", "q_b"], "text": [GREY, "a red boat"], "language": "en"})
     queries = queries.assign(style="caption", level=1, source_image_id=["img_1", "img_4"])
     queries["labels"] = [labels, labels]
-    images = pd.DataFrame({"image_id": [f"img_{n}" for n in (1, 2, 3, 4)], "width": 9, "height": 9})
-    for column in ("path", "file_name", "sha256", "taken_at", "latitude", "longitude", "duplicate_group"):
-        images[column] = None
-    for column in ("source_url", "page_url", "licence"):
-        images[column] = None
-    qrels = pd.DataFrame(
-        [
-            ("q_a", "img_1", 1, judge),
-            ("q_a", "img_2", 1, judge),
-            ("q_a", "img_3", 0, "human"),
-            ("q_b", "img_4", 1, judge),
-        ],
-        columns=["query_id", "image_id", "relevance", "judged_by"],
-    ).assign(evidence=None)
-    frames = {"queries": queries, "images": images, "qrels": qrels}
-    return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
+    rows = [
+        ("q_a", "img_1", 1, judge),
+        ("q_a", "img_2", 1, judge),
+        ("q_a", "img_3", 0, "human"),
+        ("q_b", "img_4", 1, judge),
+    ]
+    qrels = pd.DataFrame(rows, columns=["query_id", "image_id", "relevance", "judged_by"]).assign(evidence=None)
+    return tables_of(queries, qrels)
 
 
 def edit(new: str) -> QueryDecision:

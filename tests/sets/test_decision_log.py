@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from querytruth.backends.files import durable_files as append_log
 from querytruth.errors import UserError
-from querytruth.sets import decision_log
 from querytruth.sets.decision_log import (
     CHAIN_START,
     DecisionLog,
@@ -108,9 +107,8 @@ def test_a_torn_line_of_any_length_is_gone_and_the_line_before_it_stays(size: in
 
 
 def line(**fields: object) -> bytes:
-    return json.dumps(
-        {"decision": "grade", "query_id": "q", "text": "a", "image_id": "i", "relevance": 1} | fields
-    ).encode()
+    whole = {"decision": "grade", "query_id": "q", "text": "a", "image_id": "i", "relevance": 1}
+    return json.dumps(whole | fields).encode()
 
 
 DAMAGE = [
@@ -202,10 +200,8 @@ def test_half_a_character_is_refused_and_nothing_is_written(tmp_path: Path) -> N
 
 def _append_many(folder: Path, who: str) -> None:
     for n in range(40):
-        append_decisions(
-            folder,
-            [QueryDecision("q_1", "狗", "keep", note=f"{n}.{part}" + "x" * 500, reviewer=who) for part in range(5)],
-        )
+        notes = [f"{n}.{part}" + "x" * 500 for part in range(5)]
+        append_decisions(folder, [QueryDecision("q_1", "狗", "keep", note=note, reviewer=who) for note in notes])
 
 
 def test_two_processes_at_once_lose_nothing_and_mix_no_import(tmp_path: Path) -> None:
@@ -221,9 +217,8 @@ def test_two_processes_at_once_lose_nothing_and_mix_no_import(tmp_path: Path) ->
     log = read_decisions(tmp_path, QueryDecision)
     assert len(log) == 400
     for who in ("lin", "wu"):
-        assert [d.note.rstrip("x") for d in log if d.reviewer == who] == [
-            f"{n}.{p}" for n in range(40) for p in range(5)
-        ]
+        notes = [d.note.rstrip("x") for d in log if d.reviewer == who]
+        assert notes == [f"{n}.{p}" for n in range(40) for p in range(5)]
     assert all(len({d.reviewer for d in log[n : n + 5]}) == 1 for n in range(0, 400, 5))
 
 
@@ -294,9 +289,7 @@ def broken(lines: list[str]) -> list[int]:
 def test_a_log_that_nobody_touched_is_whole_and_holds_what_was_written() -> None:
     assert not broken(CHAINED) and not broken([])
     assert [split_chain(line)[0] for line in CHAINED] == LINES
-    assert all(
-        json.loads(line)["text"] == json.loads(plain)["text"] for line, plain in zip(CHAINED, LINES, strict=True)
-    )
+    assert [json.loads(line)["text"] for line in CHAINED] == [json.loads(line)["text"] for line in LINES]
     again = chain_lines(LINES[3:], split_chain(CHAINED[2])[1])
     assert CHAINED[:3] + again == CHAINED, "a later session continues it"
 
@@ -324,34 +317,42 @@ def test_a_log_whose_chains_were_taken_out_is_named_line_by_line() -> None:
 WANTED = Override("img_a", "rescue", "夏天/a.jpg", "", "全景，值得留下", "lin", "rejects", "2026-01-02T03:04:05+00:00")
 
 
-def undo_override(of: Override) -> Override:
-    return Override(of.item, "undo", of.name, reviewer=of.reviewer, undoes=of.decision_id)
+APART = ImagePairDecision(
+    ("img_a", "img_b"), "different", "另一次拍的", "lin", "duplicates", "2026-01-02T03:04:05+00:00"
+)
 
 
-def test_three_kinds_share_a_log_and_each_reader_finds_its_own(tmp_path: Path) -> None:
-    said = [
-        QueryDecision("q_1", "狗", "drop"),
-        ImagePairDecision(("img_a", "img_b"), "same"),
-        WANTED,
-        undo_override(WANTED),
-    ]
-    for word in said:
-        decision_log.append_decisions(tmp_path, [word])
-    assert decision_log.read_decisions(tmp_path, QueryDecision) == said[:1]
-    assert decision_log.read_decisions(tmp_path, ImagePairDecision) == said[1:2]
-    rescues, end = decision_log.DecisionLog(tmp_path, Override).read_from(0)
-    assert rescues == said[2:] and end == (tmp_path / "decisions.jsonl").stat().st_size
-    assert decision_log.DecisionLog(tmp_path, Override).read_from(end) == ([], end)
+def undo(of: Override | ImagePairDecision) -> Override | ImagePairDecision:
+    if isinstance(of, Override):
+        return Override(of.item, "undo", of.name, reviewer=of.reviewer, undoes=of.decision_id)
+    return ImagePairDecision(of.images, "undo", reviewer=of.reviewer, undoes=of.decision_id)
+
+
+def test_three_kinds_share_a_log_each_reader_finds_its_own_and_older_ids_stay(tmp_path: Path) -> None:
+    older, newer = QueryDecision("q_1", "狗", "drop", reviewer="lin"), QueryDecision("q_2", "猫", "keep")
+    assert older.decision_id == "d_b53b91ab549c9a2e675f"
+    for word in (older, APART, WANTED, newer, undo(WANTED)):
+        append_decisions(tmp_path, [word])
+    assert read_decisions(tmp_path, QueryDecision) == [older, newer]
+    size = (tmp_path / "decisions.jsonl").stat().st_size
+    for kind, said in ((ImagePairDecision, [APART]), (Override, [WANTED, undo(WANTED)])):
+        assert read_decisions(tmp_path, kind) == said
+        assert DecisionLog(tmp_path, kind).read_from(0) == (said, size)
+        assert DecisionLog(tmp_path, kind).read_from(size) == ([], size)
 
 
 @pytest.mark.thorough
 def test_the_last_word_on_an_item_counts_and_undo_brings_the_one_before_back() -> None:
-    other, again = replace(WANTED, item="img_b"), replace(WANTED, note="另一个理由", at="later")
+    other = replace(WANTED, item="img_b")
     assert latest_by_target([other, WANTED]) == {"img_a": WANTED, "img_b": other}
     assert list(latest_by_target([other, WANTED])) == ["img_a", "img_b"], "whatever the order of the log"
-    assert latest_by_target([WANTED, again]) == {"img_a": again}
-    assert latest_by_target([WANTED, again, undo_override(again)]) == {"img_a": WANTED}
-    assert latest_by_target([WANTED, undo_override(WANTED)]) == {}
+    for first, target in ((WANTED, "img_a"), (APART, APART.images)):
+        again = replace(first, note="另一个理由", at="later")
+        assert latest_by_target([first, again]) == {target: again}
+        assert latest_by_target([first, again, undo(again)]) == {target: first}
+        assert latest_by_target([first, undo(first)]) == {}
+    assert effective([APART, APART, undo(APART)]) == [APART]
+    assert latest_by_target([undo(APART), APART]) == {APART.images: APART}, "only what was decided before it"
 
 
 @given(st.text(max_size=60), st.text(min_size=1, max_size=60), st.text(max_size=60))
@@ -366,62 +367,25 @@ def test_a_line_comes_back_as_it_was(item: str, note: str, caption: str) -> None
 
 @pytest.mark.parametrize(
     "line",
-    ['{"item": "img_a", "decision": "rescue"}', '{"item": "img_a", "decision": "rescue", "note": "  "}',
-     '{"item": "", "decision": "rescue", "note": "why"}', '{"item": 3, "decision": "rescue", "note": "why"}',
-     '{"item": "img_a", "decision": "keep", "note": "why"}', '{"item": "img_a", "decision": "undo"}',
-     '{"item": "img_a", "decision": "rescue", "note": "why", "undoes": "d_1"}',
-     '{"item": "img_a", "decision": "rescue", "note": ["why"]}',
-     '{"item": "img_a", "decision": "rescue", "note": "half \\ud83d of it"}',
-     '{"query_id": "q_1", "text": "\\ud83d", "decision": "keep"}',
-     '{"item": "img_a", "decision": "rescue", "note": "why", "colour": "red"}'],
-)  # fmt: skip
-def test_a_damaged_override_is_named(line: str, tmp_path: Path) -> None:
+    [
+        *('{"item": "img_a", "decision": "rescue"}', '{"item": "img_a", "decision": "rescue", "note": "  "}'),
+        *('{"item": "", "decision": "rescue", "note": "why"}', '{"item": 3, "decision": "rescue", "note": "why"}'),
+        *('{"item": "img_a", "decision": "keep", "note": "why"}', '{"item": "img_a", "decision": "undo"}'),
+        '{"item": "img_a", "decision": "rescue", "note": "why", "undoes": "d_1"}',
+        '{"item": "img_a", "decision": "rescue", "note": ["why"]}',
+        '{"item": "img_a", "decision": "rescue", "note": "half \\ud83d of it"}',
+        '{"query_id": "q_1", "text": "\\ud83d", "decision": "keep"}',
+        '{"item": "img_a", "decision": "rescue", "note": "why", "colour": "red"}',
+        *('{"images": ["a"], "decision": "same"}', '{"images": ["b", "a"], "decision": "same"}'),
+        *('{"images": ["a", "a"], "decision": "same"}', '{"images": ["a", 1], "decision": "same"}'),
+        *('{"images": ["a", "b"], "decision": "drop"}', '{"images": ["a", "b"], "decision": "undo"}'),
+        *('{"images": ["a", "b"], "decision": "same", "undoes": "d_1"}', '{"images": ["a", "b"]}'),
+        *('{"images": ["a", "b"], "decision": "same", "note": 3}', '{"images": "ab", "decision": "same"}'),
+        '{"images": ["a", "b"], "decision": "same", "colour": "red"}',
+    ],
+)
+def test_a_damaged_line_is_named_whoever_reads_the_log(line: str, tmp_path: Path) -> None:
     (tmp_path / "decisions.jsonl").write_text(line + "\n")
     for kind in (QueryDecision, ImagePairDecision, Override):
         with pytest.raises(UserError, match=r"decisions\.jsonl line 1"):
-            decision_log.read_decisions(tmp_path, kind)
-
-
-APART = ImagePairDecision(
-    ("img_a", "img_b"), "different", "另一次拍的", "lin", "duplicates", "2026-01-02T03:04:05+00:00"
-)
-
-
-def undo_pair(of: ImagePairDecision) -> ImagePairDecision:
-    return ImagePairDecision(of.images, "undo", reviewer=of.reviewer, undoes=of.decision_id)
-
-
-def test_both_kinds_share_a_log_and_older_ids_stay(tmp_path: Path) -> None:
-    older = QueryDecision("q_1", "狗", "drop", reviewer="lin")
-    assert older.decision_id == "d_b53b91ab549c9a2e675f"
-    decision_log.append_decisions(tmp_path, [older])
-    decision_log.append_decisions(tmp_path, [APART])
-    decision_log.append_decisions(tmp_path, [QueryDecision("q_2", "猫", "keep")])
-    assert decision_log.read_decisions(tmp_path, QueryDecision) == [older, QueryDecision("q_2", "猫", "keep")]
-    images, end = decision_log.DecisionLog(tmp_path, ImagePairDecision).read_from(0)
-    assert images == [APART] and end == (tmp_path / "decisions.jsonl").stat().st_size
-    assert decision_log.DecisionLog(tmp_path, ImagePairDecision).read_from(end) == ([], end)
-
-
-def test_an_undo_takes_back_the_last_of_its_id_and_the_last_word_counts() -> None:
-    same = replace(APART, decision="same", at="later")
-    assert effective([APART, APART, undo_pair(APART)]) == [APART]
-    assert latest_by_target([APART, same]) == {APART.images: same}
-    assert latest_by_target([APART, same, undo_pair(same)]) == {APART.images: APART}
-    assert latest_by_target([undo_pair(APART), APART]) == {APART.images: APART}, "only what was decided before it"
-
-
-@pytest.mark.parametrize(
-    "line",
-    ['{"images": ["a"], "decision": "same"}', '{"images": ["b", "a"], "decision": "same"}',
-     '{"images": ["a", "a"], "decision": "same"}', '{"images": ["a", 1], "decision": "same"}',
-     '{"images": ["a", "b"], "decision": "drop"}', '{"images": ["a", "b"], "decision": "undo"}',
-     '{"images": ["a", "b"], "decision": "same", "undoes": "d_1"}', '{"images": ["a", "b"]}',
-     '{"images": ["a", "b"], "decision": "same", "note": 3}', '{"images": "ab", "decision": "same"}',
-     '{"images": ["a", "b"], "decision": "same", "colour": "red"}'],
-)  # fmt: skip
-def test_a_damaged_line_of_two_images_is_named(line: str, tmp_path: Path) -> None:
-    (tmp_path / "decisions.jsonl").write_text(line + "\n")
-    for kind in (QueryDecision, ImagePairDecision):
-        with pytest.raises(UserError, match=r"decisions\.jsonl line 1"):
-            decision_log.read_decisions(tmp_path, kind)
+            read_decisions(tmp_path, kind)

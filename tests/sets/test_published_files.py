@@ -37,9 +37,7 @@ def test_unfinished_writes_are_leftovers_and_nothing_else_is(tmp_path: Path) -> 
     assert find_leftovers(folder, time.time() - DAY) == sorted([torn, arriving])
 
 
-def test_gc_names_the_leftovers_and_removes_them_unless_it_is_a_dry_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_gc_names_leftovers_and_a_dry_run_leaves_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torn = tmp_path / "pets" / ".rendered" / ".a.jpg.0123456789abcdef"
     torn.parent.mkdir(parents=True)
     torn.write_bytes(b"left")
@@ -52,9 +50,7 @@ def test_gc_names_the_leftovers_and_removes_them_unless_it_is_a_dry_run(
         set_commands.gc("nobody", out=tmp_path, hours=24)
 
 
-def test_a_version_that_a_killed_build_did_not_put_in_place_is_a_leftover_and_one_being_written_is_not(
-    tmp_path: Path,
-) -> None:
+def test_a_version_of_a_killed_build_is_a_leftover_and_one_being_written_is_not(tmp_path: Path) -> None:
     running = make_staging_folder(tmp_path / "pets" / ".publish")
     killed = running.with_name(running.name.replace(f"-{os.getpid()}-", "-4194303-"))
     for staging in (running, killed):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from querytruth.records import categorical_from_codes, from_arrow, to_arrow
+from querytruth.records import categorical_from_codes, empty_frame, from_arrow, to_arrow
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_application import apply_decisions
 from querytruth.sets.judgment_rows import JudgmentAdditions
@@ -38,20 +38,9 @@ def world(judged: Judged, queries: int = 0) -> Tables:
     ids = sorted({query for query, _ in judged} | {f"q_{n:04}" for n in range(queries)})
     table = pd.DataFrame({"query_id": ids, "text": [f"text {i}" for i in ids], "language": "en", "style": "word"})
     table["level"], table["labels"] = 1, [[i.removeprefix("q_"), "b"] for i in ids]
-    images = pd.DataFrame({"image_id": sorted({image for _, image in judged}), "width": 9, "height": 9})
-    images["file_name"] = [f"{image}.jpg" for image in images["image_id"]]
-    for column in (
-        "path",
-        "sha256",
-        "taken_at",
-        "latitude",
-        "longitude",
-        "duplicate_group",
-        "source_url",
-        "page_url",
-        "licence",
-    ):
-        images[column] = None
+    names = sorted({image for _, image in judged})
+    images = empty_frame("images").reindex(range(len(names))).assign(image_id=names, width=9, height=9)
+    images["file_name"] = [f"{name}.jpg" for name in names]
     rows = [(*pair, judged[pair], "rule", "why") for pair in sorted(judged)]
     qrels = pd.DataFrame(rows, columns=["query_id", "image_id", "relevance", "judged_by", "evidence"])
     frames = {"queries": table, "images": images, "qrels": qrels}
@@ -176,12 +165,8 @@ def test_what_a_row_decides_carries_what_the_person_saw() -> None:
     export = export_judgments(world({("q_a", "img_1"): 2}), "pets/v1", "d1", 10)
     filled = export.rows.assign(decision="keep", note=" sure ").set_axis([3])
     (decision,) = read_filled_table(export, filled, ImportTolerances(), "lin", "2026-01-01").decisions
-    assert (decision.target, decision.text, decision.decision, decision.relevance) == (
-        ("q_a", "img_1"),
-        "text q_a",
-        "keep",
-        2,
-    )
+    expected = (("q_a", "img_1"), "text q_a", "keep", 2)
+    assert (decision.target, decision.text, decision.decision, decision.relevance) == expected
     assert (decision.note, decision.reviewer, decision.at) == ("sure", "lin", "2026-01-01")
     assert (decision.view, decision.source) == ("csv", export.export_id)
     assert count_decisions([decision, decision]) == {"judgment keep": 2}
@@ -225,9 +210,7 @@ def test_a_pair_that_waited_is_decided_like_a_judgment(answer: str, kind: str, r
 
 
 @pytest.mark.parametrize(("answer", "relevance"), [("keep", 1), ("drop", 0), ("2", 2)])
-def test_what_people_say_of_a_waiting_pair_is_in_the_next_version_and_waits_no_more(
-    answer: str, relevance: int
-) -> None:
+def test_an_answer_to_a_waiting_pair_is_in_the_next_version_and_waits_no_more(answer: str, relevance: int) -> None:
     tables = suspicious()
     export = export_judgments(tables, "pets/v1", "d1", 0)
     filled = export.rows.assign(decision=[answer, ""]).set_axis([3, 4])

@@ -45,9 +45,7 @@ def meet(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
 
 @pytest.mark.usefixtures("_no_locks")
 @pytest.mark.thorough
-def test_builds_that_publish_at_once_without_locks_have_a_whole_version_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_builds_at_once_without_locks_have_a_version_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["dog", "cat", "bird", "fish"]
     meet(monkeypatch, len(words))
     with ThreadPoolExecutor(len(words)) as pool:
@@ -71,9 +69,7 @@ def test_builds_of_the_same_content_at_once_publish_it_once(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
-def test_where_locks_fail_a_build_ends_before_the_work(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_locks_a_build_ends_before_work(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     photo(tmp_path / "photos" / "1.jpg", 1)
     file = definition(tmp_path, tmp_path / "photos")
 

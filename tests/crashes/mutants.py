@@ -100,7 +100,7 @@ MUTANTS = [
     ),
     Mutant("condition of a replaced object", BUCKETS, '{"e_tag": tag}', '"overwrite"', f"{BUCKET}::between"),
     Mutant("condition of a reply", REPLY_STORE, PUT_NEW, PUT, f"{BUCKET}::gives_way"),
-    Mutant("a confirmed reply", REPLY_STORE, PUT_NEW, ANSWERED, f"{BUCKET_FAULTS}::killed_leaves"),
+    Mutant("a confirmed reply", REPLY_STORE, PUT_NEW, ANSWERED, f"{BUCKET_FAULTS}::killed_build_leaves"),
     Mutant(
         "a reply alone is cached",
         REPLY_STORE,

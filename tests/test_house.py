@@ -174,11 +174,11 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 467,
-    "lines": 79_307,
-    "lines of imports": 6_281,
+    "lines": 78_717,
+    "lines of imports": 6_076,
     "carriers that are built at one place": 88,
     "functions with seven parameters or more": 14,
-    "Any": 1_475,
+    "Any": 1_287,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

@@ -10,10 +10,10 @@ CRASHES, SOURCES = "crashes/test_crashes.py", "builders/gallery/test_render_step
 PUBLISH, LOG = f"{CRASHES}::whenever and publish", f"{CRASHES}::whenever and decisions"
 PAGES, REPLIES = f"{CRASHES}::whenever and pages", f"{CRASHES}::whenever and replies"
 AUDIT = f"{CRASHES}::whenever and audits"
-UPLOAD, OBJECT_FAULTS = "querytruth/sets/bucket_versions.py", "sets/test_object_faults.py"
-UPLOADS = "sets/test_set_upload.py"
-BUCKET, OBJECTS = "backends/models/test_bucket_replies.py", "querytruth/backends/models/reply_objects.py"
-BUCKET_FAULTS, BUCKETS = "backends/models/test_bucket_faults.py", "querytruth/backends/files/bucket.py"
+UPLOAD, OBJECT_FAULTS = "querytruth/sets/bucket_versions.py", "sets/test_bucket_reading.py"
+UPLOADS = "sets/test_bucket_versions.py"
+BUCKET, OBJECTS = "backends/models/test_reply_store.py", "querytruth/backends/models/reply_objects.py"
+BUCKET_FAULTS, BUCKETS = "backends/models/test_object_store.py", "querytruth/backends/files/bucket.py"
 STORE, REPLY_STORE = "querytruth/backends/files/object_store.py", "querytruth/backends/models/reply_store.py"
 PUT_NEW = "new = self._objects.put_new({answer_name(place): data[place] for place in lasting})"
 ANSWERED = "new = {answer_name(place) for place in lasting}"
@@ -101,7 +101,7 @@ MUTANTS = [
     ),
     Mutant("condition of a replaced object", BUCKETS, '{"e_tag": tag}', '"overwrite"', f"{BUCKET}::between"),
     Mutant("condition of a reply", REPLY_STORE, PUT_NEW, PUT, f"{BUCKET}::gives_way"),
-    Mutant("a confirmed reply", REPLY_STORE, PUT_NEW, ANSWERED, f"{BUCKET_FAULTS}::killed_leaves"),
+    Mutant("a confirmed reply", REPLY_STORE, PUT_NEW, ANSWERED, f"{BUCKET_FAULTS}::killed_build_leaves"),
     Mutant(
         "a reply alone is cached",
         REPLY_STORE,
@@ -126,7 +126,7 @@ MUTANTS = [
         "querytruth/backends/models/vector_store.py",
         "os.fsync(file.fileno())",
         "pass",
-        "backends/models/test_pixel_store.py::waited_for",
+        "backends/models/test_vector_store.py::waited_for",
     ),
     Mutant(
         "a version's files before its name",
@@ -161,7 +161,7 @@ MUTANTS = [
         "querytruth/sets/manifest.py",
         "if not is_undamaged_manifest(data)",
         "if False",
-        "sets/test_manifest_digest.py::",
+        "sets/test_manifest.py::",
     ),
     Mutant(
         "digest of a table",
@@ -210,7 +210,7 @@ MUTANTS = [
         "querytruth/backends/images/rendering.py",
         "if sha256 is not None and not",
         "if False and not",
-        "backends/images/test_render_jobs.py::changed_since",
+        "backends/images/test_rendering.py::changed_since",
     ),
     Mutant(
         "digest of an image to be shown",
@@ -280,21 +280,21 @@ MUTANTS = [
         "querytruth/sets/decision_log.py",
         "if chain != _link(",
         "if False and chain != _link(",
-        "sets/test_chain.py::flipped_bit",
+        "sets/test_decision_log.py::flipped_bit",
     ),
     Mutant(
         "digest of a stage's table",
         "querytruth/backends/files/parquet_files.py",
         "if pages < 0 or data[pages:footer]",
         "if pages < 0 or False and data[pages:footer]",
-        "backends/files/test_checked_parquet.py::damage",
+        "backends/files/test_parquet_files.py::damage",
     ),
     Mutant(
         "digest of a checkpoint",
         "querytruth/dual_encoder/checkpoints.py",
         'if digest != description["sha256"][part]',
         "if False",
-        "backends/models/test_training_checkpoints.py::flipped",
+        "dual_encoder/test_checkpoints.py::flipped",
     ),
     Mutant(
         "digest of an audit's table",

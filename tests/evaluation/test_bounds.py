@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from querytruth.evaluation.bounds import compute_upper_bound
 from querytruth.evaluation.metrics import compute_metric, parse_metric
 from tests.evaluation.naive_metrics import NaiveQrels, NaiveRun, metric_value, ranking
-from tests.evaluation.random_rankings import METRIC_NAMES, qrels_and_runs
-from tests.evaluation.test_metrics import ranked, shown
+from tests.evaluation.random_rankings import METRIC_NAMES, qrels_and_runs, ranked, shown
 
 EXACT = [name for name in METRIC_NAMES if name != "ap@r"]
 _MOST = 4  # unjudged images of which all judgings are tried

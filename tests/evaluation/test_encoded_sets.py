@@ -1,5 +1,6 @@
 """Models and kept vectors on small sets: real tiny models of the real classes, each image and text encoded once."""
 
+import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,17 +33,26 @@ from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_
 from tests.tiny_dual_encoders import save_dual_encoder
 from tests.tiny_text_models import save_text_model
 
+Models = Callable[[str], Path]
+
 METRICS = ("hit@1", "rr", "p@r")
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def model(tmp_path_factory: pytest.TempPathFactory) -> Models:
+    """The folder of a tiny model of a kind, made when it is first asked for."""
     folder = tmp_path_factory.mktemp("models")
-    made = {kind: save_dual_encoder(kind, folder / kind) for kind in ("clip", "chinese_clip", "siglip")}
-    from sentence_transformers import SentenceTransformer
 
-    SentenceTransformer(str(made["clip"])).save(str(folder / "sentences"))
-    return made | {"sentences": folder / "sentences"}
+    @functools.cache
+    def make(kind: str) -> Path:
+        if kind != "sentences":
+            return save_dual_encoder(kind, folder / kind)
+        from sentence_transformers import SentenceTransformer
+
+        SentenceTransformer(str(make("clip"))).save(str(folder / kind))
+        return folder / kind
+
+    return make
 
 
 @pytest.fixture
@@ -113,39 +123,37 @@ def cosines(judged: JudgedSet, model: Path) -> pd.DataFrame:
 @pytest.mark.parametrize("kind", ["clip", "chinese_clip", "siglip", "sentences"])
 @pytest.mark.parametrize("where", [album, by_reference])
 @pytest.mark.thorough
-def test_a_model_on_disk_ranks_the_sets_images(
-    tmp_path: Path, models: dict[str, Path], kind: str, where: Callable[[Path], JudgedSet]
-) -> None:
+def test_a_model_ranks_a_set(tmp_path: Path, model: Models, kind: str, where: Callable[[Path], JudgedSet]) -> None:
     judged = where(tmp_path)
-    found = result(judged, systems.make_vector_system(encode_set(str(models[kind]), judged)))
-    expected = cosines(judged, models["clip" if kind == "sentences" else kind])
+    found = result(judged, systems.make_vector_system(encode_set(str(model(kind)), judged)))
+    expected = cosines(judged, model("clip" if kind == "sentences" else kind))
     for query_id, row in expected.iterrows():
         mine = found.ranked[found.ranked["query_id"] == query_id]
         assert mine["score"].tolist() == pytest.approx(row[mine["image_id"]].tolist(), abs=2e-5)
         assert len(mine) == 5
-    assert found.system["kind"] == "model" and found.system["name"] == models[kind].name
+    assert found.system["kind"] == "model" and found.system["name"] == model(kind).name
     assert found.system["revision"].startswith("files:") and found.system["index"] == "exact"
 
 
 @pytest.mark.thorough
-def test_the_second_time_nothing_is_encoded(tmp_path: Path, models: dict[str, Path], counted: dict[str, int]) -> None:
+def test_nothing_is_encoded_a_second_time(tmp_path: Path, model: Models, counted: dict[str, int]) -> None:
     judged = album(tmp_path)
-    first = result(judged, systems.make_vector_system(encode_set(str(models["clip"]), judged)))
+    first = result(judged, systems.make_vector_system(encode_set(str(model("clip")), judged)))
     made, counted["texts"] = counted["images"], 0
     assert made == 5
-    again = result(judged, systems.make_vector_system(encode_set(str(models["clip"]), judged)))
+    again = result(judged, systems.make_vector_system(encode_set(str(model("clip")), judged)))
     assert counted == {"images": 5, "texts": 0}
     pd.testing.assert_frame_equal(first.ranked, again.ranked)
     grown = album(tmp_path, ("dog", "cat", "cow", "car", "bus", "ape"))
-    encode_set(str(models["clip"]), grown)
+    encode_set(str(model("clip")), grown)
     assert counted["images"] == 6, "the next version shares its images with this one"
 
 
 @pytest.mark.thorough
-def test_both_ways_by_one_model(tmp_path: Path, models: dict[str, Path]) -> None:
+def test_both_ways_by_one_model(tmp_path: Path, model: Models) -> None:
     judged = album(tmp_path)
-    encoded = encode_set(str(models["clip"]), judged)
-    expected = cosines(judged, models["clip"])
+    encoded = encode_set(str(model("clip")), judged)
+    expected = cosines(judged, model("clip"))
     found = result(judged, systems.make_vector_system(encoded), IMAGE_TO_TEXT)
     assert found.direction == IMAGE_TO_TEXT and len(found.per_query) == 5 and len(found.slices) == 0
     image = found.per_query.index[0]
@@ -154,12 +162,12 @@ def test_both_ways_by_one_model(tmp_path: Path, models: dict[str, Path]) -> None
 
 
 @pytest.mark.thorough
-def test_images_that_are_gone_or_changed_are_told_and_cannot_be_found(tmp_path: Path, models: dict[str, Path]) -> None:
+def test_images_that_are_gone_or_changed_are_told_and_not_found(tmp_path: Path, model: Models) -> None:
     judged = by_reference(tmp_path)
     (tmp_path / "album" / "dog.png").unlink()
     draw(tmp_path / "album", ["cat"])
     (tmp_path / "album" / "cow.png").write_bytes(b"no image")
-    encoded = encode_set(str(models["clip"]), judged)
+    encoded = encode_set(str(model("clip")), judged)
     lost = score_system(build_evaluation_view(judged, TEXT_TO_IMAGE, METRICS, ()), systems.make_vector_system(encoded))
     names = dict(zip(judged.images["image_id"], judged.images["file_name"], strict=True))  # type: ignore[index]
     told = {names[row.item]: row.reason for row in lost.ledger.rows().itertuples()}
@@ -241,9 +249,7 @@ def test_vectors_that_are_missing_or_of_others(vectors: tuple[JudgedSet, Path]) 
     ],
 )
 @pytest.mark.thorough
-def test_vectors_that_cannot_be_are_told_by_their_file(
-    vectors: tuple[JudgedSet, Path], rows: dict[str, list[Any]], says: str
-) -> None:
+def test_broken_vectors_name_their_file(vectors: tuple[JudgedSet, Path], rows: dict[str, list[Any]], says: str) -> None:
     judged, folder = vectors
     pq.write_table(pa.table(rows), folder / "images" / "z.parquet")
     with pytest.raises(UserError, match=says) as refused:
@@ -268,13 +274,13 @@ def test_vectors_that_are_no_numbers_are_refused_by_their_id(vectors: tuple[Judg
         read_encoded_set(folder.parent, judged)
 
 
-def test_copies_of_the_images_have_the_vectors_of_their_own_pixels(tmp_path: Path, models: dict[str, Path]) -> None:
-    judged, embedder = album(tmp_path), clip.load(clip.ClipOptions(name=str(models["clip"])))
+def test_changed_images_have_the_vectors_of_their_own_pixels(tmp_path: Path, model: Models) -> None:
+    judged, embedder = album(tmp_path), clip.load(clip.ClipOptions(name=str(model("clip"))))
     assert judged.stored is not None
     opened = [Image.open(str(one.location)).convert("RGB") for one in locate_images(judged.stored)]
-    plain = encode_set(str(models["clip"]), judged).images.vectors
+    plain = encode_set(str(model("clip")), judged).images.vectors
     for kind, change in IMAGE_CHANGES.items():
-        vectors = encode_set(str(models["clip"]), judged, kind).images.vectors
+        vectors = encode_set(str(model("clip")), judged, kind).images.vectors
         assert np.allclose(vectors, embedder.encode_images(map(change, opened)), atol=1e-5)
         assert not np.allclose(vectors, plain, atol=1e-5)
-    assert np.array_equal(encode_set(str(models["clip"]), judged).images.vectors, plain)
+    assert np.array_equal(encode_set(str(model("clip")), judged).images.vectors, plain)

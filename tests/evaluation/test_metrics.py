@@ -1,30 +1,46 @@
-"""The metrics on worked examples, and what becomes of ties, cuts, missing and broken results."""
+"""The metrics: worked examples, names, a slow reference, other programs, real judgments, and a metric of one's own."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from querytruth.errors import UserError
+from querytruth.evaluation import metrics
 from querytruth.evaluation.ground_truth import index_qrels
-from querytruth.evaluation.metric_scores import average_directions, score_run, transpose_qrels
+from querytruth.evaluation.metric_scores import DEFAULT_METRICS, average_directions, score_run, transpose_qrels
 from querytruth.evaluation.metrics import (
+    Metric,
+    MetricFunction,
     compute_cmc_curve,
     compute_metric,
     compute_precision_recall_curve,
     judged_at_k,
     parse_metric,
 )
-from querytruth.evaluation.ranking import RankedRun, rank_run
+from querytruth.evaluation.ranking import FloatArray, Hits, RankedRun, rank_run
 from querytruth.evaluation.vector_search import run_from_similarities
-from tests.evaluation.naive_metrics import NaiveQrels, NaiveRun, qrels_table, run_table
+from tests.command_runner import invoke
+from tests.evaluation.naive_metrics import (
+    NaiveQrels,
+    NaiveRun,
+    judged_share,
+    metric_values,
+    qrels_table,
+    ranking,
+    run_table,
+)
+from tests.evaluation.random_rankings import METRIC_NAMES, qrels_and_runs, ranked, shown
+from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
-
-def ranked(qrels: NaiveQrels, run: NaiveRun) -> RankedRun:
-    return rank_run(run_table(run), index_qrels(qrels_table(qrels)))
-
-
-def shown(images: list[str]) -> dict[str, float]:
-    return {image: float(-place) for place, image in enumerate(images)}
+World = tuple[NaiveQrels, NaiveRun]
 
 
 def one(qrels: dict[str, int], images: list[str], name: str) -> float:
@@ -271,3 +287,234 @@ def test_the_judged_share_is_of_what_came_back() -> None:
     found = ranked({"q": {"a": 1, "b": 0}, "z": {"a": 1}}, {"q": shown(["a", "x", "b", "y"])})
     assert judged_at_k(found, 2).tolist() == [0.5, 0]
     assert judged_at_k(found, 10).tolist() == [0.5, 0]
+
+
+@pytest.mark.parametrize("name", [*METRIC_NAMES, *DEFAULT_METRICS])
+def test_a_name_reads_back(name: str) -> None:
+    assert str(parse_metric(name)) == name
+    assert parse_metric(str(parse_metric(name))) == parse_metric(name)
+
+
+@pytest.mark.parametrize(
+    ("spelled", "name"),
+    [
+        ("nDCG@10", "ndcg@10"),
+        (" AP@50( norm=min ) ", "ap@50(norm=min)"),
+        ("ap@50(norm=r)", "ap@50"),
+        ("ndcg(gain=exp)", "ndcg"),
+        ("mAP@R", "ap@r"),
+        ("R-precision", "p@r"),
+        ("MRR@10", "rr@10"),
+        ("Acc@5", "hit@5"),
+        ("P@05", "p@5"),
+    ],
+)
+def test_other_spellings(spelled: str, name: str) -> None:
+    assert str(parse_metric(spelled)) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("ndgc@10", r"is not a known metric. Next: did you mean 'ndcg'\?"),
+        ("recall@10", r"has two meanings. Next: choose r \(the share .* or hit"),
+        ("p", "has no cut-off. Next: write p@K with a whole number K from 1 or p@r"),
+        ("p@0", "has the cut-off '0'"),
+        ("p@9999999999", "has the cut-off '9999999999'"),
+        ("p@-1", "has the cut-off '_1'"),
+        ("p@١", "has the cut-off '١'"),
+        ("ndcg@r", "has the cut-off 'r'. Next: write ndcg@K with a whole number K from 1 or ndcg"),
+        ("ap@5(norm=max)", "has no option 'norm=max'. Next: choose from ap: norm=r, ap: norm=min"),
+        ("p@5(norm=min)", "has no option 'norm=min'. Next: choose from none"),
+        ("", "is not the name of a metric"),
+        ("p@5@6(", "is not the name of a metric"),
+    ],
+)
+def test_what_is_no_name_is_answered_with_a_way_out(name: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        parse_metric(name)
+
+
+def test_a_definition_says_what_was_chosen() -> None:
+    assert parse_metric("ap@5(norm=min)").definition.endswith("Here: k = 5, norm=min.")
+    assert "divided by k, also where fewer came back" in parse_metric("p@5").definition
+    assert "k = R" in parse_metric("p@r").definition
+    assert Metric("rr", None).definition.endswith("Here: k = all results returned.")
+
+
+def by_query(found: RankedRun, name: str) -> dict[str, float]:
+    return dict(zip(found.truth.query_ids.to_pylist(), compute_metric(found, parse_metric(name)).tolist(), strict=True))
+
+
+@given(qrels_and_runs())
+@settings(max_examples=150)
+@pytest.mark.thorough
+def test_every_metric_is_what_its_definition_says(world: World) -> None:
+    qrels, run = world
+    found = ranked(qrels, run)
+    for name in METRIC_NAMES:
+        metric = parse_metric(name)
+        expected = metric_values(metric.name, metric.cut, dict(metric.options), qrels, run)
+        assert by_query(found, name) == pytest.approx(expected, abs=1e-12), name
+
+
+@given(qrels_and_runs(), st.randoms(use_true_random=False))
+@settings(max_examples=40)
+@pytest.mark.thorough
+def test_the_order_of_rows_and_the_type_of_ids_count_nothing(world: World, shuffle: random.Random) -> None:
+    qrels, run = world
+    truth, rows = qrels_table(qrels), run_table(run)
+    plain = rank_run(rows, index_qrels(truth))
+    mixed_truth = truth.sample(frac=1, random_state=shuffle.randrange(2**32))
+    mixed = rows.sample(frac=1, random_state=shuffle.randrange(2**32)).astype(
+        {"query_id": "category", "image_id": "category"}
+    )
+    other = rank_run(mixed, index_qrels(mixed_truth.astype({"query_id": "category", "image_id": "object"})))
+    pieces = rank_run(
+        pd.concat([rows.iloc[:1], rows.iloc[1:]]), index_qrels(pd.concat([truth.iloc[:1], truth.iloc[1:]]))
+    )
+    for name in METRIC_NAMES:
+        assert compute_metric(plain, parse_metric(name)).tolist() == compute_metric(other, parse_metric(name)).tolist()
+        assert compute_metric(plain, parse_metric(name)).tolist() == compute_metric(pieces, parse_metric(name)).tolist()
+
+
+@given(qrels_and_runs(), st.integers(1, 12))
+@settings(max_examples=50)
+def test_curves_and_the_judged_share_are_what_their_definitions_say(world: World, k: int) -> None:
+    qrels, run = world
+    found = ranked(qrels, run)
+    ranks = range(1, k + 1)
+    curve = compute_cmc_curve(found, k)
+    assert curve == pytest.approx([compute_metric(found, parse_metric(f"hit@{n}")).mean() for n in ranks], abs=1e-12)
+    assert (np.diff(curve) >= 0).all()
+    recalls, precisions = compute_precision_recall_curve(found, k)
+    assert recalls == pytest.approx([compute_metric(found, parse_metric(f"r@{n}")).mean() for n in ranks], abs=1e-12)
+    assert precisions == pytest.approx([compute_metric(found, parse_metric(f"p@{n}")).mean() for n in ranks], abs=1e-12)
+    shares = {query: judged_share(qrels, query, ranking(run.get(query, {})), k) for query in by_query(found, "hit")}
+    assert dict(zip(shares, judged_at_k(found, k)[np.argsort(np.argsort(list(shares)))], strict=True)) == shares
+
+
+# --- against trec_eval's own code ------------------------------------------------------------------------------------
+
+TREC = {f"P_{k}": f"p@{k}" for k in (1, 5, 10, 20)} | {f"recall_{k}": f"r@{k}" for k in (1, 5, 10, 20)}
+
+
+TREC |= {f"ndcg_cut_{k}": f"ndcg@{k}(gain=linear)" for k in (1, 5, 10, 20)}
+
+
+TREC |= {f"map_cut_{k}": f"ap@{k}" for k in (1, 5, 10, 20)} | {f"success_{k}": f"hit@{k}" for k in (1, 5, 10)}
+
+
+TREC |= {"map": "ap", "recip_rank": "rr", "Rprec": "p@r", "ndcg": "ndcg(gain=linear)"}
+
+
+def tie_heavy(rng: random.Random, runs: int) -> World:
+    """So many runs side by side, each of a few queries: few scores for many images, as where matching words count."""
+    qrels: NaiveQrels = {}
+    run: NaiveRun = {}
+    for number in range(runs):
+        images = [f"img_{rng.randrange(10**6)}" for _ in range(rng.randint(1, 60))]
+        for query in (f"{number}_{n}" for n in range(rng.randint(1, 4))):
+            pool = rng.sample(images, rng.randint(1, len(images)))
+            qrels[query] = {image: rng.choice([0, 0, 1, 1, 2, 3]) for image in pool}
+            qrels[query][pool[0]] = rng.randint(1, 3)
+            shown = rng.sample(images, rng.randint(1, len(images)))
+            run[query] = {image: rng.randrange(4) / 4 for image in shown}
+    return qrels, run
+
+
+def test_a_thousand_tie_heavy_runs_come_out_as_trec_eval_has_them() -> None:
+    trec: Any = pytest.importorskip("pytrec_eval", reason="pytrec_eval is not installed: nothing to compare with")
+    qrels, run = tie_heavy(random.Random(5), 1000)
+    cuts = {"P.1,5,10,20", "recall.1,5,10,20", "ndcg_cut.1,5,10,20", "map_cut.1,5,10,20", "success.1,5,10"}
+    figures = trec.RelevanceEvaluator(qrels, cuts | {"map", "recip_rank", "Rprec", "ndcg"}).evaluate(run)
+    found = ranked(qrels, run)
+    for theirs, ours in TREC.items():
+        expected = {query: of[theirs] for query, of in figures.items()}
+        assert by_query(found, ours) == pytest.approx(expected, abs=1e-12), theirs
+
+
+def test_exponential_gain_comes_out_as_trec_eval_has_it_when_told_the_gains() -> None:
+    trec: Any = pytest.importorskip("pytrec_eval", reason="pytrec_eval is not installed: nothing to compare with")
+    qrels, run = tie_heavy(random.Random(6), 200)
+    worth = {query: {image: 2**grade - 1 for image, grade in of.items()} for query, of in qrels.items()}
+    figures = trec.RelevanceEvaluator(worth, {"ndcg_cut.10"}).evaluate(run)
+    expected = {query: of["ndcg_cut_10"] for query, of in figures.items()}
+    assert by_query(ranked(qrels, run), "ndcg@10") == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_judged_share_comes_out_as_ir_measures_has_it() -> None:
+    peer: Any = pytest.importorskip("ir_measures", reason="ir_measures is not installed: nothing to compare with")
+    qrels, run = tie_heavy(random.Random(7), 100)
+    run = {q: {image: float(n) for n, image in enumerate(of)} for q, of in run.items()}  # it breaks ties another way
+    found = ranked(qrels, run)
+    shares = dict(zip(found.truth.query_ids.to_pylist(), judged_at_k(found, 5).tolist(), strict=True))
+    assert shares == {m.query_id: m.value for m in peer.iter_calc([peer.Judged @ 5], qrels, run)}
+
+
+def listed(path: Path) -> dict[str, list[str]]:
+    return {query: [str(image) for image in images] for query, images in json.loads(path.read_text()).items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "queries", "positives", "mean"),
+    [("caption_to_image", 1332, 11279, 0.135873), ("image_to_caption", 1261, 22550, 0.312745)],
+)
+def test_what_coco_knows_of_the_truth_that_people_found(
+    shared: Callable[[str], Path], name: str, queries: int, positives: int, mean: float
+) -> None:
+    """ECCV Caption's judgments, with COCO's own labels as the system that is measured."""
+    folder = shared("multi_positive_gt")
+    truth = {query: dict.fromkeys(images, 1) for query, images in listed(folder / f"eccv_{name}.json").items()}
+    labels = listed(folder / f"original_{name}.json")
+    found = ranked(truth, {query: shown(labels[query]) for query in truth})
+    assert len(found.truth.query_ids) == queries
+    assert found.truth.relevant_counts.sum() == positives
+    assert compute_metric(found, parse_metric("ap@r")).mean() == pytest.approx(mean, abs=5e-7)
+
+
+def test_cmc_of_the_reidentification_library(shared: Callable[[str], Path]) -> None:
+    """open-reid's cases. Its galleries may hold the query itself, taken by the same camera, which it leaves out."""
+    cases = {
+        case["name"]: case for case in json.loads((shared("metrics_reid") / "cmc_cases.json").read_text())["cases"]
+    }
+    for case in cases.values():
+        count = len(case["query_ids"] or case["distmat"])
+        distances = case.get("distmat") or [list(range(count))] * count
+        query_ids, gallery_ids = (case[key] or list(range(count)) for key in ("query_ids", "gallery_ids"))
+        cameras = case.get("query_cams") or [0] * count, case.get("gallery_cams") or [1] * count
+        qrels: NaiveQrels = {}
+        run: NaiveRun = {}
+        for row, who in enumerate(query_ids):
+            there = [n for n in range(count) if (gallery_ids[n], cameras[1][n]) != (who, cameras[0][row])]
+            qrels[f"q{row}"] = {f"g{n}": int(gallery_ids[n] == who) for n in there}
+            run[f"q{row}"] = {f"g{n}": -float(distances[row][n]) for n in there}
+        expected = case.get("expected") or case["expected_first5"]
+        assert compute_cmc_curve(ranked(qrels, run), len(expected)).tolist() == pytest.approx(expected), case["name"]
+
+
+def second_place(hits: Hits, _k: metrics.Cut) -> FloatArray:
+    """1 where a relevant image has rank 2."""
+    return hits.sum_per_query(hits.rank == 2)
+
+
+def test_an_added_metric_is_measured_without_a_figure_of_chance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(metrics.METRIC_FUNCTIONS, "second", MetricFunction(second_place))
+    stored = publish_small_set(tmp_path, small_tables())
+    ranked = {"dog": ["tree", "beach"], "狗": ["beach", "tree"], "cat": ["tree", "cat"]}
+    lines = [
+        f"{query_id_of(query)} Q0 {image_id_of(image)} {rank} {9 - rank} mine"
+        for query, images in ranked.items()
+        for rank, image in enumerate(images, 1)
+    ]
+    (tmp_path / "run.trec").write_text("\n".join(lines), "utf-8")
+    words = ["--run", tmp_path / "run.trec", "--metrics", "second@2,hit@1", "--report", tmp_path / "result"]
+    ended = invoke("evaluate", stored.path, *words, "--page", "--json")
+    assert ended.exit_code == 0, ended.output
+    figures = {row["metric"]: row for row in json.loads(ended.stdout)["results"][0]["figures"]}
+    assert figures["second@2"]["value"] == pytest.approx(2 / 3)
+    assert figures["second@2"]["chance"] is None and figures["hit@1"]["chance"] > 0
+    [page] = (tmp_path / "result").rglob("*.html")
+    assert "second@2" in page.read_text("utf-8") and "nan" not in page.read_text("utf-8").lower().split()

@@ -1,9 +1,11 @@
 """Whether the tests of metrics, intervals and decisions would notice: one change at a time, and they must fail."""
 
+import functools
 import io
 import shutil
 import tokenize
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from tests.forked_pytest import ForkedPytest, fork_pytest
 
 ROOT = Path(__file__).parents[2]
 CHANGED = ("querytruth", "builders")
-METRICS = tuple(f"evaluation/test_{name}.py" for name in ("metrics", "metrics_reference", "metric_names"))
+METRICS = ("evaluation/test_metrics.py",)
 KILLED = 0.95
 
 # file, what stands there, what is put in its place
@@ -103,13 +105,13 @@ MUTANTS = [
     ("ground_truth", "np.unique(grades[grades > 0])[::-1]", "np.unique(grades[grades > 0])"),
 ]
 
-DECISIONS = ("sets/test_agreement.py", "sets/test_shared_decisions.py", "audit/test_answers.py")
-MANIFESTS, AUDITS = ("sets/test_manifest_digest.py",), ("sets/test_hostile_audits.py",)
+DECISIONS = ("sets/test_decision_agreement.py", "sets/test_decision_agreement.py", "audit/test_answers.py")
+MANIFESTS, AUDITS = ("sets/test_manifest.py",), ("audit/test_audit_files.py",)
 STORES, LEASES = ("backends/models/test_reply_store.py",), ("backends/models/test_question_leases.py",)
 FORECASTS, PAIRS = ("test_questions.py",), ("formats/test_caption_formats.py",)
-CARDS = ("review/server/test_query_views.py", "review/server/test_captioning.py")
+CARDS = ("review/test_query_views.py", "review/test_query_decisions.py")
 TAGS = ("builders/precision/test_tag_files.py",)
-STATISTICS, BOUNDS = ("audit/test_intervals.py",), ("evaluation/test_bounds.py",)
+STATISTICS, BOUNDS = ("audit/test_pair_audit.py",), ("evaluation/test_bounds.py",)
 # Files that several were merged into, each with the tests that must fail.
 MERGED = [
     ("querytruth/sets/decision_agreement", "count**2", "count", DECISIONS),
@@ -193,23 +195,28 @@ def changed(source: str, old: str, new: str) -> str:
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    tokens, wanted = list(tokens_of(source)), [token.string for token in tokens_of(old)]
+    tokens, wanted = tokens_of(source), strings_of(old)
+    given = strings_of(source)
     for place in range(len(tokens) - len(wanted) + 1):
-        found = tokens[place : place + len(wanted)]
-        if [token.string for token in found] == wanted:
-            (first, left), (last, right) = found[0].start, found[-1].end
+        if given[place : place + len(wanted)] == wanted:
+            (first, left), (last, right) = tokens[place].start, tokens[place + len(wanted) - 1].end
             return source[: starts[first - 1] + left] + new + source[starts[last - 1] + right :]
     return source
 
 
-def tokens_of(text: str) -> Iterator[tokenize.TokenInfo]:
+@functools.cache
+def tokens_of(text: str) -> list[tokenize.TokenInfo]:
     """Names, operators, numbers and texts, also of a part of an expression."""
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type in (tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING):
-                yield token
-    except tokenize.TokenError:  # a bracket that is left open
-        return
+    kinds = (tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING)
+    found: list[tokenize.TokenInfo] = []
+    with suppress(tokenize.TokenError):  # a bracket that is left open
+        found.extend(token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type in kinds)
+    return found
+
+
+@functools.cache
+def strings_of(text: str) -> list[str]:
+    return [token.string for token in tokens_of(text)]
 
 
 @pytest.fixture

@@ -141,9 +141,7 @@ def test_tables_that_are_not_those_of_the_result_are_refused(tmp_path: Path) -> 
         (pd.concat([PER, PER]), "contains a query twice"),
     ],
 )
-def test_figures_by_query_that_do_not_fit_the_result_are_refused(
-    table: pd.DataFrame, message: str, tmp_path: Path
-) -> None:
+def test_figures_that_do_not_fit_the_result_are_refused(table: pd.DataFrame, message: str, tmp_path: Path) -> None:
     write_result(tmp_path, CONTENT, TABLES | {PER_QUERY_FILE: table}, {})
     with pytest.raises(UserError, match=message):
         per_query(tmp_path)

@@ -95,9 +95,7 @@ FIELDS = [
     st.sampled_from(["\n", "\n", "\r\n", "\r", " \n", "\n\n"]),
     st.booleans(),
 )
-def test_a_plain_run_is_read_as_its_lines_are(
-    tmp_path: Path, rows: list[tuple[str, ...]], blank: str, end: str, ends: bool
-) -> None:
+def test_a_run_is_its_lines(tmp_path: Path, rows: list[tuple[str, ...]], blank: str, end: str, ends: bool) -> None:
     path = tmp_path / "run.trec"
     text = end.join(blank.join(row) for row in rows)
     path.write_bytes((text + end if ends else text).encode())
@@ -130,11 +128,8 @@ def test_a_line_may_hold_all_results_of_a_query(tmp_path: Path) -> None:
     lines = [{"query": "a dog", "results": ["b.jpg", 7]}, {"query": 12, "results": [{"file_name": "c", "score": 3}]}]
     (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
     table = read_run(tmp_path / "log.jsonl")
-    assert list(table.itertuples(index=False, name=None)) == [
-        ("a dog", "b.jpg", -1),
-        ("a dog", "7", -2),
-        ("12", "c", 3),
-    ]
+    expected = [("a dog", "b.jpg", -1), ("a dog", "7", -2), ("12", "c", 3)]
+    assert list(table.itertuples(index=False, name=None)) == expected
 
 
 BROKEN = [
@@ -508,9 +503,7 @@ def test_what_only_looks_like_a_form_of_others_is_read_as_before(tmp_path: Path)
 @pytest.mark.parametrize(
     "scores", [("0.987654321012345678", "0.987654321012345671"), ("900719925474099301", "900719925474099300")]
 )
-def test_scores_that_differ_beyond_a_double_keep_their_order(
-    form: str, scores: tuple[str, str], tmp_path: Path
-) -> None:
+def test_scores_finer_than_a_double_keep_their_order(form: str, scores: tuple[str, str], tmp_path: Path) -> None:
     pairs = [("second", scores[1]), ("first", scores[0])]
     texts = {
         "trec": "".join(f"q Q0 {image} {2 - n} {score} tag\n" for n, (image, score) in enumerate(pairs)),

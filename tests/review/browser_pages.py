@@ -57,8 +57,13 @@ def open_in_browser(
     return page
 
 
-def open_on_phone(browser: Browser) -> Page:
-    return browser.new_context(viewport={"width": 390, "height": 780}, has_touch=True, is_mobile=True).new_page()
+def open_on_phone(browser: Browser, url: str = "", selector: str = "") -> Page:
+    """A page on a phone; of the address, in which something is there, if they are given."""
+    page = browser.new_context(viewport={"width": 390, "height": 780}, has_touch=True, is_mobile=True).new_page()
+    if url:
+        page.goto(url)
+        page.wait_for_selector(selector)
+    return page
 
 
 def collect_messages(page: Page, messages: list[str]) -> None:
@@ -79,5 +84,19 @@ def wait_until_saved(page: Page) -> None:
 
 
 def press_keys(page: Page, keys: str) -> None:
+    press(page, *keys)
+
+
+def press(page: Page, *keys: str, place: str = "") -> None:
+    """Press keys one after another; `place`: what the counter of cards says then."""
     for key in keys:
         page.keyboard.press(key)
+    if place:
+        wait_for_text(page, "#place", place)
+
+
+def write(page: Page, text: str, *before: str, place: str = "") -> None:
+    """Press the keys that open a field, type the text and press Enter."""
+    press(page, *before)
+    page.keyboard.type(text)
+    press(page, "Enter", place=place)

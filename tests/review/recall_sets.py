@@ -54,12 +54,8 @@ def recall_beach_tables() -> Tables:
 
 
 def make_ambiguity_example(query_id: str = "q_4", **changes: Any) -> dict[str, Any]:
-    rival = {
-        "image_id": "img_ship",
-        "text": "一艘红色的船",
-        "score": 1.0,
-        "evidence": "all of it is said: 一艘红色的船",
-    }
+    evidence = "all of it is said: 一艘红色的船"
+    rival = {"image_id": "img_ship", "text": "一艘红色的船", "score": 1.0, "evidence": evidence}
     base = {"query_id": query_id, "text": "一艘船", "language": "zh", "image_id": "img_boat", "rivals": [rival]}
     return {**base, "outcome": "merged", "new_text": None, **changes}
 

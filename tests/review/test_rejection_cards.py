@@ -1,273 +1,292 @@
-"""What was turned away, in the order in which people look at it, and words on it: small ledgers, no files."""
+"""The view of rejects: rescues on disk at once, files by the rows of the ledger and by nothing else."""
 
+import hashlib
 import json
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from builders.recall.caption_rules import caption_query_id
+from flows.definition_loader import load_definition
+from flows.set_kinds import build_set
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.records import image_id_of_bytes
 from querytruth.review.deck import ActionError
-from querytruth.review.rejection_cards import RejectionCards, RejectionContext
-from querytruth.review.rejection_table import MAX_QUEUE_LENGTH, RejectionFilter, RejectionTable, to_text_array
-from querytruth.sets.decision_records import Override, parse_decision
-from tests.review.ledgers import LedgerRow, make_ledger
+from querytruth.review.similar_images import RejectedFiles
+from querytruth.sets import decision_log, set_files
+from querytruth.sets.decision_records import Override
+from querytruth.sets.published_files import record_own_version
+from querytruth.sets.set_files import StoredSet
+from tests.images import draw_scene
+from tests.resealed_sets import reseal
+from tests.review.server.pages import ReviewClient, check_guards, open_client
+from tests.worlds import save_photo as photo
 
-NONE = RejectionContext()
-
-
-def _brightness(value: float) -> dict[str, Any]:
-    return {"measure": "brightness", "value": value, "threshold": 0.15}
-
-
-GALLERY: list[LedgerRow] = [
-    ("broken.jpg", "image", "scan", "quarantined", "cannot_be_decoded", {"detail": "ValueError: no"}),
-    ("a.jpg", "image", "filter", "rejected", "too_dark", _brightness(0.02)),
-    ("b.jpg", "image", "filter", "rejected", "too_dark", _brightness(0.1499)),
-    ("c.jpg", "image", "filter", "rejected", "too_dark", {}),
-    (
-        "长.jpg",
-        "image",
-        "filter",
-        "rejected",
-        "too_large",
-        {"measure": "longer_side", "value": 5200, "threshold": 5000},
-    ),
-    ("twin.jpg", "image", "duplicates", "rejected", "near_duplicate", {"related_item": "first.jpg"}),
-    ("left.jpg", "image", "select", "rejected", "not_selected", {}),
-]
+NAME = "一 <b>wide & long.jpg"
 
 
-def opened(rows: list[LedgerRow] = GALLERY, around: RejectionContext = NONE, reviewer: str = "lin") -> RejectionCards:
-    return RejectionCards(make_ledger(rows), around, reviewer)
+@pytest.fixture
+def pile(tmp_path: Path) -> Path:
+    """Three photos of which two are wanted, one too wide, one broken, and a smaller copy."""
+    folder = tmp_path / "pile"
+    for n in range(3):
+        photo(folder / f"{n}.jpg", n, day=n + 1)
+    draw_scene(7, (300, 40)).save(folder / NAME)
+    draw_scene(0).resize((120, 90)).save(folder / "0 small.jpg", quality=80)
+    (folder / "broken.jpg").write_bytes((folder / "1.jpg").read_bytes()[:300])
+    return folder
 
 
-def names(cards: RejectionCards, **wanted: str) -> list[str]:
-    return [
-        cards.get_rejection(key).item for key in cards.build_queue(RejectionFilter.model_construct(**wanted))["keys"]
-    ]
+@pytest.fixture
+def stored(tmp_path: Path, pile: Path) -> StoredSet:
+    path = tmp_path / "gallery.yaml"
+    told = {"images": str(pile), "out": str(tmp_path / "sets"), "select": {"count": 2}}
+    path.write_text(json.dumps({"name": "pile", "kind": "gallery", **told}))
+    with active_run(BuildRun()):
+        return set_files.read_set(build_set(load_definition(path, [], "gallery")).path)
 
 
-def key(cards: RejectionCards, item: str) -> str:
-    return next(key for key in cards.build_queue(RejectionFilter())["keys"] if cards.get_rejection(key).item == item)
+@pytest.fixture
+def page(stored: StoredSet) -> ReviewClient:
+    return open_client(stored)
 
 
-def card(cards: RejectionCards, item: str) -> dict[str, Any]:
-    return cards.build_cards([key(cards, item)])[0]
+def cards(page: ReviewClient, **wanted: str) -> dict[str, dict[str, Any]]:
+    keys = page.get("/api/rejects/queue", params=wanted).json()["keys"]
+    found = page.cards("rejects", *keys) if keys else []
+    return {card["name"]: card for card in found}
 
 
-def rescue(item: str, name: str, reviewer: str = "lin", note: str = "good", **more: Any) -> Override:
-    return Override(item, "rescue", name, note=note, reviewer=reviewer, view="rejects", at="2026-01-01", **more)
+def rescue(page: ReviewClient, card: dict[str, Any], note: str = "好照片", **more: Any) -> Any:
+    seen = (card["shown"] or {"id": ""})["id"]
+    said = {"view": "rejects", "key": card["key"], "decision": "rescue", "note": note, "seen": seen}
+    return page.post("/api/rejects/decide", said | more)
 
 
-def undo(word: Override) -> Override:
-    return replace(word, decision="undo", note="", undoes=word.decision_id)
+def log(page: ReviewClient) -> list[Override]:
+    return decision_log.read_decisions(page.stored.path.parent, Override)
 
 
-def test_what_can_be_rescued_comes_first_and_of_that_the_nearest_to_its_cut() -> None:
-    cards = opened()
-    assert names(cards) == ["b.jpg", "a.jpg", "c.jpg", "长.jpg", "left.jpg", "broken.jpg", "twin.jpg"]
-    groups = cards.build_queue(RejectionFilter())["groups"]
-    assert [(one["reason"], one["size"]) for one in groups.values()][:2] == [("too_dark", 3), ("too_large", 1)]
-
-
-def test_filters_meet() -> None:
-    cards = opened()
-    assert names(cards, stage="filter", reason="too_large") == ["长.jpg"]
-    assert names(cards, bucket="quarantined") == ["broken.jpg"]
-    assert names(cards, search=" 长 ") == ["长.jpg"] and names(cards, search="VALUEERROR") == ["broken.jpg"]
-    assert names(cards, search="0.1499") == ["b.jpg"] and names(cards, search="\ud800") == names(cards)
-    assert names(cards, stage="none") == [] and names(cards, search=".*") == []
-    cards.apply_entries([rescue("img_1", "b.jpg")])
-    assert names(cards, state="decided") == ["b.jpg"] and names(cards, state="open", stage="filter") == [
-        "a.jpg", "c.jpg", "长.jpg",
-    ]  # fmt: skip
+def left_out(page: ReviewClient) -> dict[str, Any]:
+    (card,) = cards(page, reason="not_selected").values()
+    return card
 
 
 @pytest.mark.thorough
-def test_a_long_ledger_is_shared_out_so_that_no_reason_hides_another() -> None:
-    rows: list[LedgerRow] = [
-        (f"{n:04d}.jpg", "image", "filter", "rejected", "too_dark", {}) for n in range(MAX_QUEUE_LENGTH)
-    ]
-    rows += [(f"s{n:04d}.jpg", "image", "select", "rejected", "not_selected", {}) for n in range(MAX_QUEUE_LENGTH)]
-    cards = opened([*rows, GALLERY[0]])
-    found = cards.build_queue(RejectionFilter())
-    assert len(found["keys"]) == MAX_QUEUE_LENGTH and len(found["done"]) == MAX_QUEUE_LENGTH
-    told = [(one["reason"], one["size"], one["listed"]) for one in found["groups"].values()]
-    assert told == [
-        ("too_dark", MAX_QUEUE_LENGTH, 999),
-        ("not_selected", MAX_QUEUE_LENGTH, 1000),
-        ("cannot_be_decoded", 1, 1),
-    ]
-    assert len(cards.build_queue(RejectionFilter(reason="too_dark"))["keys"]) == MAX_QUEUE_LENGTH
-    assert names(cards, reason="too_dark")[-1] == f"{MAX_QUEUE_LENGTH - 1:04d}.jpg"
+def test_the_page_offers_the_stages_and_reasons_that_there_are(page: ReviewClient) -> None:
+    assert 'href="/rejects"' in page.get("/captions").text
+    text = page.get("/rejects").text
+    for option in ("too wide (1)", "near duplicate (1)", "not selected (1)", "quarantined (1)", "filter (1)"):
+        assert f">{option}</option>" in text
+    assert "too dark" not in text
+    found = cards(page)
+    assert next(iter(found)) == NAME and set(found) > {"0 small.jpg", "broken.jpg"} and len(found) == 4
+    assert found[NAME]["overridable"] and not found["broken.jpg"]["overridable"]
+    assert found["0 small.jpg"]["link"].startswith("dup_"), "its pair is in Duplicates"
+    assert page.get("/duplicates").status_code == 200
 
 
-def test_the_same_whatever_the_order_of_the_ledger_of_codes() -> None:
-    frame = make_ledger(GALLERY)
-    other = frame.astype({"reason": "str"}).astype({"reason": pd.CategoricalDtype(frame["reason"].unique()[::-1])})
-    plain = frame.astype(dict.fromkeys(["kind", "stage", "bucket", "reason"], "str"))
-    orders = [
-        RejectionTable(one).build_queue(RejectionFilter(), np.zeros(len(one), dtype=bool))[0]
-        for one in (frame, other, plain)
-    ]
-    assert orders[0].tolist() == orders[1].tolist() == orders[2].tolist()
-
-
-def test_a_rescue_shows_whose_it_is_and_is_taken_back_by_its_own_reviewer_alone() -> None:
-    mine, lins = opened(reviewer="mei"), opened()
-    word = rescue("img_1", "a.jpg", note="晚上拍的")
-    for cards in (mine, lins):
-        cards.apply_entries([word])
-    assert card(lins, "a.jpg")["own"]["note"] == "晚上拍的" and card(lins, "a.jpg")["other_overrides"] == []
-    assert card(mine, "a.jpg")["own"] is None and card(mine, "a.jpg")["other_overrides"][0]["reviewer"] == "lin"
-    with pytest.raises(ActionError, match="nothing to undo"):
-        mine.create_undo("2026-01-02")
-    back = lins.create_undo("2026-01-02")
-    assert (back.item, back.undoes, back.reviewer) == ("img_1", word.decision_id, "lin")
-    for cards in (mine, lins):
-        cards.apply_entries([back])
-        assert card(cards, "a.jpg")["own"] is None and names(cards, state="decided") == []
-
-
-def test_another_reason_takes_the_place_of_the_first_and_undo_brings_that_back() -> None:
-    cards = opened()
-    first = rescue("img_1", "a.jpg", note="one")
-    cards.apply_entries([first, replace(first, note="two", at="2026-01-02")])
-    assert card(cards, "a.jpg")["own"]["note"] == "two"
-    cards.apply_entries([cards.create_undo("2026-01-03")])
-    assert card(cards, "a.jpg")["own"]["note"] == "one"
-
-
-def test_what_a_build_could_not_follow_says_so_and_what_it_let_in_is_taken_back_by_name() -> None:
-    word, gone = rescue("img_1", "twin.jpg"), rescue("img_2", "inside.jpg")
-    cards = opened(around=replace(NONE, stale_reasons={word.decision_id: "it is grouped with a duplicate"}))
-    cards.apply_entries([word, gone])
-    assert card(cards, "twin.jpg")["own"]["stale"].startswith("it is grouped with a duplicate")
-    back = cards.create_undo("2026-01-02")
-    assert back.item == "img_2" and cards.find_card(back)["undone_name"] == "inside.jpg"
-
-
-def test_what_cannot_be_rescued_says_what_to_do() -> None:
-    cards = opened([*GALLERY, ("odd", "thing", "nowhere", "rejected", "never", {})])
-    for item, says in (("broken.jpg", "fix"), ("twin.jpg", "Duplicates"), ("odd", "no build")):
-        assert not card(cards, item)["overridable"] and says in card(cards, item)["why"]
-        with pytest.raises(ActionError, match=says):
-            cards.create_override(cards.get_rejection(key(cards, item)), "img_1", {"note": "x", "caption": ""}, "")
-    part = opened(around=replace(NONE, blocked_reason="this set is a part of big/v1"))
-    assert card(part, "a.jpg")["why"] == "this set is a part of big/v1" and not card(part, "a.jpg")["overridable"]
-    assert card(cards, "a.jpg")["why"] == "" and card(cards, "a.jpg")["overridable"]
-
-
-@pytest.mark.parametrize("note", ["", "  \n ", "x" * 4001, "a\x00b", "\ufffd", "\ud83d", "\x1b[31m"])
-def test_a_reason_is_needed_and_is_one_that_the_log_can_keep(note: str) -> None:
-    cards = opened()
-    with pytest.raises(ActionError):
-        cards.create_override(cards.get_rejection(key(cards, "a.jpg")), "img_1", {"note": note, "caption": ""}, "")
-    word = cards.create_override(
-        cards.get_rejection(key(cards, "a.jpg")), "img_1", {"note": " 好\r\n的 ", "caption": "no"}, "2026"
-    )
-    assert (word.note, word.caption, word.name, word.view) == ("好\n的", "", "a.jpg", "rejects")
-    assert parse_decision(word.as_json()) == word
-
-
-def test_a_key_names_one_row_of_one_version() -> None:
-    cards = opened()
-    good = key(cards, "a.jpg")
-    changed = opened([("other.jpg", *row[1:]) for row in GALLERY])
-    for bad in ("", "-", good[:-1], good.replace("-", "_"), f" {good}", "99" + good, "²-" + good, "-1-" + good):
-        assert cards.build_cards([bad]) == [] and not cards.is_file(bad)
-        with pytest.raises(ActionError):
-            cards.get_rejection(bad)
-    assert cards.build_cards([good]) and not changed.build_cards([good])
-
-
-def test_words_find_their_rejects_by_kind_not_by_a_name_that_others_share() -> None:
-    few = {"measure": "reported_results", "value": 0, "threshold": 6}
-    rows: list[LedgerRow] = [
-        ("q_1", "query", "search", "rejected", "too_few_results", {"item_id": "q_1", "text": "伞"} | few),
-        ("伞", "row", "objects_rows", "rejected", "repeated", {}),
-        ("http://x/1.jpg", "result", "results", "rejected", "advertisement", {"text": "伞", "rank": 1}),
-        ("http://x/1.jpg", "result", "results", "rejected", "too_small", {"text": "船", "rank": 4}),
-    ]
-    cards = opened(rows)
-    word = cards.create_override(cards.get_rejection(key(cards, "q_1")), "q_1", {"note": "rare", "caption": ""}, "2026")
-    assert word.name == "伞", "people read the query, not its id"
-    cards.apply_entries([word, rescue("http://x/1.jpg", "http://x/1.jpg")])
-    assert sorted(names(cards, state="decided")) == ["http://x/1.jpg", "http://x/1.jpg", "q_1"]
-    assert card(cards, "q_1")["text"] == "伞" and card(cards, "q_1")["detail"] == "reported results 0, threshold 6"
-    assert card(cards, "伞")["own"] is None
-
-
-def test_a_caption_goes_by_its_query_and_brings_the_words_and_the_image() -> None:
-    own, settled = caption_query_id("img_1", "zh/caption", 1), caption_query_id("img_2", "en/caption", 0)
-    of_own = {"item_id": own, "image_id": "img_1", "language": "zh", "text": "一只猫"}
-    of_settled = {"item_id": settled, "image_id": "img_2", "language": "en", "text": "A dog.", "related_item": "img_1"}
-    rows: list[LedgerRow] = [
-        ("猫.jpg · zh/caption 2", "caption", "clean", "rejected", "too_short", of_own),
-        ("same.jpg · zh/caption", "caption", "clean", "rejected", "echo", {"text": "question"}),
-        (settled, "caption", "ambiguity", "rejected", "ambiguous", of_settled | {"detail": "all of it is said"}),
-    ]
-    cards = opened(rows)
-    one = card(cards, "猫.jpg · zh/caption 2")
-    assert (one["text"], one["language"], one["shown"]) == ("一只猫", "zh", {"path": "/image", "id": "img_1"})
-    reject = cards.get_rejection(one["key"])
-    assert reject.item_id == own
-    for nothing in (" \n ", "…!?"):
-        with pytest.raises(ActionError, match="write the caption"):
-            cards.create_override(reject, own, {"note": "x", "caption": nothing}, "")
-    word = cards.create_override(reject, own, {"note": "x", "caption": "一只\n猫"}, "2026")
-    assert word.caption == "一只 猫" and word.name == reject.item
-    assert cards.get_rejection(key(cards, "same.jpg · zh/caption")).item_id == "", "of version 1: two go by that name"
-    other = card(cards, settled)
-    assert (other["text"], other["detail"], other["language"]) == ("A dog.", "see img_1, all of it is said", "en")
-    assert other["confusable"]["id"] == "img_1" and other["shown"]["id"] == "img_2" and one["confusable"] is None
-    cards.apply_entries([word, rescue(settled, "A dog.", caption="A dog.")])
-    assert sorted(names(cards, state="decided")) == sorted([reject.item, settled])
-
-
-def test_a_near_duplicate_leads_to_its_pair() -> None:
-    twins = pd.DataFrame(
-        {
-            "duplicate_group": ["d1"] * 3, "image_id": ["img_1", "img_2", "img_1"],
-            "item": ["first.jpg", "twin.jpg", "copy.jpg"], "is_representative": [True, False, False],
-        }
+@pytest.mark.thorough
+def test_a_rescue_is_on_disk_when_it_is_answered_under_the_digest_of_the_file(page: ReviewClient, pile: Path) -> None:
+    card = cards(page)[NAME]
+    answer = rescue(page, card).json()["card"]
+    assert answer["own"]["note"] == "好照片" and answer["shown"] == card["shown"]
+    (word,) = log(page)
+    assert (word.decision, word.name, word.note, word.reviewer, word.view) == (
+        "rescue", NAME, "好照片", "lin", "rejects",
     )  # fmt: skip
-    rows = [*GALLERY, ("copy.jpg", "image", "duplicates", "rejected", "exact_duplicate", {"related_item": "first.jpg"})]
-    cards = opened(rows, replace(NONE, duplicates=twins))
-    assert card(cards, "twin.jpg")["link"] == "d1/img_2" and card(cards, "copy.jpg")["link"] is None
-    assert card(opened(), "twin.jpg")["link"] is None
+    assert word.item == image_id_of_bytes(hashlib.sha256((pile / NAME).read_bytes()).hexdigest())
+    assert list(cards(page, state="decided")) == [NAME] and NAME not in cards(page, state="open")
+    other = open_client(page.stored, "mei")
+    assert cards(other)[NAME]["own"] is None and cards(other)[NAME]["other_overrides"][0]["reviewer"] == "lin"
+    assert other.undo("rejects").status_code == 409, "lin's is lin's"
+    assert rescue(other, left_out(other), "mine").status_code == 200
+    assert left_out(page)["other_overrides"][0]["reviewer"] == "mei", "heard by the page that is open"
+    assert page.undo("rejects").json()["card"]["own"] is None and page.undo("rejects").status_code == 409
+    assert [one.decision for one in log(page)] == ["rescue", "rescue", "undo"] and page.log == []
 
 
-HOSTILE = ["<script>alert(1)</script>", "\u202egpj.exe", "a\x00b\x1b[31m\n\t", "x" * 10_000, "", "{{ 7*7 }}", "../../e"]
+def test_the_reason_can_be_changed(page: ReviewClient) -> None:
+    card = cards(page)[NAME]
+    rescue(page, card, "one")
+    assert rescue(page, card, "two").json()["card"]["own"]["note"] == "two"
+    assert page.undo("rejects").json()["card"]["own"]["note"] == "one"
 
 
-@pytest.mark.parametrize("name", [*HOSTILE, "half \ud83d", "\udcff\udcfe no UTF-8"])
-def test_hostile_names_and_details_are_texts(name: str) -> None:
-    rows: list[LedgerRow] = [(name, "image", "filter", "rejected", "too_dark", {"detail": name}), *GALLERY[1:2]]
-    cards = opened(rows)
-    shown = cards.build_cards(cards.build_queue(RejectionFilter(search="\x00" if "\x00" in name else ""))["keys"])
-    assert 1 <= len(shown) <= 2 and all(len(one["name"]) <= 1501 for one in shown)
-    for one in shown:
-        json.dumps(one, ensure_ascii=False).encode()
-    cards.apply_entries([rescue("img_1", cards.get_rejection(shown[0]["key"]).item), rescue("img_2", "nobody has it")])
-    assert len(names(cards, state="decided")) == 1
-
-
-def test_texts_of_a_column_that_is_no_utf_8() -> None:
-    import pyarrow as pa
-
-    raw = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xffa", b"b"], pa.binary()).buffers())
-    assert to_text_array(pd.Series(pd.array(raw, dtype=pd.ArrowDtype(pa.string())))).to_pylist() == ["\ufffda", "b"]
-    assert to_text_array(pd.Series(["a", None, float("nan")], dtype=object)).to_pylist() == ["a", "", ""]
+@pytest.mark.parametrize("more", [{"note": " "}, {"note": "\x00"}, {"key": "0-000000000000"}, {"key": ""}])
+@pytest.mark.thorough
+def test_what_is_no_rescue_is_refused(page: ReviewClient, more: dict[str, str]) -> None:
+    assert rescue(page, cards(page)[NAME], **{"note": "x"} | more).status_code == 409 and log(page) == []
 
 
 @pytest.mark.thorough
-def test_a_million_rows_cost_no_object_each() -> None:
-    frame = make_ledger(GALLERY)
-    many = pd.concat([frame] * 30_000, ignore_index=True)
-    cards = RejectionCards(many, NONE, "lin")
-    assert sum(cards.table.count_by_group().values()) == len(many)
-    assert len(cards.build_queue(RejectionFilter(search="a.jpg", stage="filter"))["keys"]) == MAX_QUEUE_LENGTH
+def test_what_no_build_lets_in_says_what_to_do(page: ReviewClient) -> None:
+    for name, says in (("broken.jpg", "fix"), ("0 small.jpg", "Duplicates")):
+        answer = rescue(page, cards(page)[name])
+        assert answer.status_code == 409 and says in answer.json()["error"]
+    assert log(page) == []
+
+
+@pytest.mark.thorough
+def test_a_file_that_became_another_or_is_gone_is_not_rescued_unseen(page: ReviewClient, pile: Path) -> None:
+    card, left = cards(page)[NAME], left_out(page)
+    first = page.get(f"/rejects/image/320/{card['shown']['id']}").content
+    draw_scene(99, (300, 40)).save(pile / NAME)
+    answer = rescue(page, card)
+    assert answer.status_code == 409 and "changed or removed" in answer.json()["error"]
+    again = cards(page)[NAME]
+    assert again["shown"]["id"] != card["shown"]["id"], "another address: no old image is shown for the new file"
+    assert page.get(f"/rejects/image/320/{again['shown']['id']}").content != first
+    assert page.get(f"/rejects/image/1280/{card['shown']['id']}").status_code == 404
+    (pile / left["name"]).unlink()
+    assert left_out(page)["shown"] is None
+    for seen in ("", left["shown"]["id"]):
+        assert rescue(page, left, seen=seen).status_code == 409
+    (pile / left["name"]).write_bytes(b"no image")
+    assert "can no longer be read" in rescue(page, left, seen="").json()["error"] and log(page) == []
+    assert rescue(page, again).status_code == 200
+
+
+@pytest.mark.thorough
+def test_guards_stand_before_the_routes_of_rejects(stored: StoredSet, page: ReviewClient) -> None:
+    card = cards(page)[NAME]
+    reads = ["/rejects", "/api/rejects/queue", f"/api/rejects/cards?key={card['key']}", "/static/rejects.js"]
+    reads.append(f"/rejects/image/320/{card['shown']['id']}")
+    body = {"view": "rejects", "key": card["key"], "decision": "rescue", "note": "x"}
+    posts = ["/api/rejects/decide", "/api/rejects/undo"]
+    check_guards(page.client, open_client(stored, enter=False).client, reads, posts, body)
+    for strange in ({"extra": "secret"}, {"decision": "undo"}, {"note": "x" * 4001}, {"note": 7}):
+        answer = page.post("/api/rejects/decide", body | strange)
+        assert answer.status_code == 422 and "secret" not in answer.text and log(page) == []
+    assert page.get("/api/rejects/cards", params={"key": ["x"] * 49}).status_code == 422
+
+
+@pytest.mark.thorough
+def test_files_are_shown_by_their_rows_and_nothing_else_of_the_disk(page: ReviewClient, pile: Path) -> None:
+    found = cards(page)
+    for name in (NAME, "0 small.jpg", left_out(page)["name"]):
+        answer = page.get(f"/rejects/image/320/{found[name]['shown']['id']}")
+        assert answer.headers["content-type"] == "image/jpeg" and answer.content.startswith(b"\xff\xd8")
+    good = found[NAME]["shown"]["id"]
+    key, _, stamp = good.partition("_")
+    names = ["0.jpg", NAME, "..%2f..%2fetc%2fpasswd", str(pile / "0.jpg"), "%00", key, f"{key}_", f"{key}_../../x"]
+    for name in [*names, f"{key}_{stamp[::-1]}", f"0-000000000000_{stamp}"]:
+        assert page.get(f"/rejects/image/320/{name}").status_code in (403, 404), name
+    assert page.get(f"/rejects/image/321/{good}").status_code == 404
+    assert page.get(f"/rejects/image/320/{found['broken.jpg']['shown']['id']}").status_code == 404, "no image"
+
+
+def test_a_ledger_that_names_files_out_of_its_source_shows_none_of_them(stored: StoredSet, tmp_path: Path) -> None:
+    files = RejectedFiles(stored)
+    secret, pile = tmp_path / "secret.jpg", tmp_path / "pile"
+    shutil.copy(pile / "0.jpg", secret)
+    (pile / "link.jpg").symlink_to(secret)
+    escaped = "bytes:" + str(secret).replace("/", "%2F")
+    outside = ["../secret.jpg", str(secret), escaped, f"file://{secret}", "link.jpg", "", ".", "\x00", "x" * 300]
+    assert files.get_stamps([*outside, "http://127.0.0.1/secret.jpg", "0.jpg"]).keys() == {"0.jpg"}
+    for item in outside:
+        assert files.load_thumbnail(item, "0" * 16, 320) is None
+        with pytest.raises(ActionError, match="no longer where"):
+            files.compute_image_id(item)
+
+
+def defined(stored: StoredSet, **definition: Any) -> StoredSet:
+    return replace(stored, manifest=stored.manifest | {"envelope": {"definition": definition}})
+
+
+@pytest.mark.thorough
+def test_a_list_may_name_files_anywhere_but_not_the_web(stored: StoredSet, tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("pile/0.jpg\n")
+    files = RejectedFiles(defined(stored, images=str(tmp_path / "list.txt")))
+    anywhere = str(tmp_path / "pile/1.jpg")
+    assert files.get_stamps(["pile/0.jpg", anywhere]).keys() == {"pile/0.jpg", anywhere}
+    for item in ("http://127.0.0.1:9/1.jpg", "https://127.0.0.1:9/1.jpg", "zip://1.jpg::http://127.0.0.1:9/1.zip"):
+        assert files.get_stamps([item]) == {}
+        with pytest.raises(ActionError, match="no longer where"):
+            files.compute_image_id(item)
+
+
+@pytest.mark.thorough
+def test_what_a_search_found_is_shown_as_it_was_kept(stored: StoredSet, tmp_path: Path) -> None:
+    from querytruth.backends.web.page_store import PageStore
+    from querytruth.backends.web.web_records import FetchedResource, WebRequest
+
+    url, data = "https://example.org/1.jpg", (tmp_path / "pile/0.jpg").read_bytes()
+    files = RejectedFiles(defined(stored, collect={"search": "openverse"}))
+    assert files.get_stamps([url]) == {}, "nothing was kept"
+    store = PageStore(stored.path.parent / "pages")
+    sha256 = hashlib.sha256(data).hexdigest()
+    store.save(WebRequest(url), FetchedResource(url, 200, {}, sha256, len(data)), data)
+    store.close()
+    found = files.get_stamps([url, "https://example.org/2.jpg", "../pages/fetches.sqlite", ""])
+    assert found.keys() == {url} and files.compute_image_id(url) == image_id_of_bytes(sha256)
+    jpeg = files.load_thumbnail(url, found[url], 320)
+    assert jpeg is not None and jpeg.startswith(b"\xff\xd8")
+    album = RejectedFiles(
+        defined(
+            stored, collect={"search": "folder", "options": {"index": "captions.csv", "images": str(tmp_path / "pile")}}
+        )
+    )
+    assert album.get_stamps(["0.jpg", "9.jpg", url]).keys() == {"0.jpg"}
+
+
+@pytest.mark.parametrize("definition", [{}, {"images": None}, {"images": 7}, {"images": "/no/where"}, {"collect": {}}])
+@pytest.mark.thorough
+def test_a_set_without_a_source_shows_no_file(stored: StoredSet, definition: dict[str, Any]) -> None:
+    assert RejectedFiles(defined(stored, **definition)).get_stamps(["0.jpg"]) == {}
+
+
+@pytest.mark.thorough
+def test_without_its_source_the_view_still_tells(stored: StoredSet, page: ReviewClient, pile: Path) -> None:
+    pile.rename(pile.with_name("moved"))
+    found = cards(open_client(stored))
+    assert len(found) == 4 and all(card["shown"] is None for card in found.values())
+    answer = rescue(page, found[NAME])
+    assert answer.status_code == 409 and "no longer where the set found it" in answer.json()["error"]
+
+
+def rewritten(stored: StoredSet, ledger: pd.DataFrame, **manifest: Any) -> StoredSet:
+    ledger.to_parquet(stored.path / "ledger.parquet")
+    whole = json.loads((stored.path / "manifest.json").read_text()) | manifest
+    (stored.path / "manifest.json").write_text(json.dumps(whole))
+    reseal(stored.path)
+    record_own_version(stored.path)
+    return set_files.read_set(stored.path)
+
+
+@pytest.mark.thorough
+def test_a_ledger_without_a_row_has_no_view(stored: StoredSet) -> None:
+    page = open_client(rewritten(stored, stored.tables.ledger.iloc[:0]))
+    assert "/rejects" not in page.get("/captions").text and page.get("/rejects").status_code == 404
+
+
+@pytest.mark.thorough
+def test_a_part_of_another_set_shows_its_rejects_and_says_where_to_rescue(stored: StoredSet) -> None:
+    nested = {"nested": {"of": "large/v3"}}
+    card = cards(page := open_client(rewritten(stored, stored.tables.ledger, notes=nested)))[NAME]
+    assert not card["overridable"] and "large/v3" in card["why"]
+    assert "large/v3" in rescue(page, card).json()["error"] and log(page) == []
+
+
+HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "\u202e\u0000\x1b[2J\n", "x" * 10_000]
+
+
+@pytest.mark.thorough
+def test_hostile_names_reasons_and_details_do_no_harm(stored: StoredSet) -> None:
+    rows = [
+        {"item": text, "kind": kind, "stage": "filter", "bucket": "rejected", "reason": reason, "detail": text}
+        for text in HOSTILE
+        for kind, reason in (("image", "too_dark"), (text[:60], text[:60]))
+    ]
+    page = open_client(rewritten(stored, pd.DataFrame(rows)))
+    text = page.get("/rejects").text
+    assert "<img src" not in text and "alert(1)</script>" not in text and "&lt;img" in text
+    queue = page.queue("rejects")
+    assert len(queue["keys"]) == len(rows)
+    found = page.get("/api/rejects/cards", params={"key": queue["keys"]}).json()["cards"]
+    assert {card["name"][:20] for card in found} == {one[:20] for one in HOSTILE}
+    assert all(card["shown"] is None and len(card["name"]) <= 1501 for card in found)
+    assert rescue(page, found[0]).status_code == 409 and log(page) == []

@@ -1,4 +1,4 @@
-"""The log of decisions: what was acknowledged is there, what was not is gone, and nothing is in between."""
+"""The log of decisions: what was acknowledged is there, what was not is gone, and a changed line is named."""
 
 import errno
 import json
@@ -6,9 +6,12 @@ import multiprocessing
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from querytruth.backends.files import durable_files as append_log
 from querytruth.errors import UserError
@@ -17,10 +20,20 @@ from querytruth.sets.decision_log import (
     DecisionLog,
     append_decisions,
     chain_lines,
+    find_chain_breaks,
     read_decisions,
+    split_chain,
     verify_logs,
 )
-from querytruth.sets.decision_records import HumanCaption, QueryDecision
+from querytruth.sets.decision_records import (
+    HumanCaption,
+    ImagePairDecision,
+    Override,
+    QueryDecision,
+    effective,
+    latest_by_target,
+    parse_decision,
+)
 
 DROP = QueryDecision("q_1", "狗", "drop", note="模糊\n两行", reviewer="lin")
 EDIT = QueryDecision("q_2", "猫", "edit", new_text="大猫")
@@ -94,9 +107,8 @@ def test_a_torn_line_of_any_length_is_gone_and_the_line_before_it_stays(size: in
 
 
 def line(**fields: object) -> bytes:
-    return json.dumps(
-        {"decision": "grade", "query_id": "q", "text": "a", "image_id": "i", "relevance": 1} | fields
-    ).encode()
+    whole = {"decision": "grade", "query_id": "q", "text": "a", "image_id": "i", "relevance": 1}
+    return json.dumps(whole | fields).encode()
 
 
 DAMAGE = [
@@ -188,10 +200,8 @@ def test_half_a_character_is_refused_and_nothing_is_written(tmp_path: Path) -> N
 
 def _append_many(folder: Path, who: str) -> None:
     for n in range(40):
-        append_decisions(
-            folder,
-            [QueryDecision("q_1", "狗", "keep", note=f"{n}.{part}" + "x" * 500, reviewer=who) for part in range(5)],
-        )
+        notes = [f"{n}.{part}" + "x" * 500 for part in range(5)]
+        append_decisions(folder, [QueryDecision("q_1", "狗", "keep", note=note, reviewer=who) for note in notes])
 
 
 def test_two_processes_at_once_lose_nothing_and_mix_no_import(tmp_path: Path) -> None:
@@ -207,9 +217,8 @@ def test_two_processes_at_once_lose_nothing_and_mix_no_import(tmp_path: Path) ->
     log = read_decisions(tmp_path, QueryDecision)
     assert len(log) == 400
     for who in ("lin", "wu"):
-        assert [d.note.rstrip("x") for d in log if d.reviewer == who] == [
-            f"{n}.{p}" for n in range(40) for p in range(5)
-        ]
+        notes = [d.note.rstrip("x") for d in log if d.reviewer == who]
+        assert notes == [f"{n}.{p}" for n in range(40) for p in range(5)]
     assert all(len({d.reviewer for d in log[n : n + 5]}) == 1 for n in range(0, 400, 5))
 
 
@@ -267,3 +276,116 @@ def test_verify_names_each_line_at_which_every_other_command_stops(tmp_path: Pat
     with pytest.raises(UserError):
         read_decisions(tmp_path, kind)
     assert any(problem.startswith(f"{name} line 1: ") for problem in verify_logs(tmp_path))
+
+
+LINES = [json.dumps({"text": f'{n}, "chain": "{"0" * 32}"}}'}) for n in range(8)]
+CHAINED = chain_lines(LINES, CHAIN_START)
+
+
+def broken(lines: list[str]) -> list[int]:
+    return [number for number, _ in find_chain_breaks(lines)]
+
+
+def test_a_log_that_nobody_touched_is_whole_and_holds_what_was_written() -> None:
+    assert not broken(CHAINED) and not broken([])
+    assert [split_chain(line)[0] for line in CHAINED] == LINES
+    assert [json.loads(line)["text"] for line in CHAINED] == [json.loads(line)["text"] for line in LINES]
+    again = chain_lines(LINES[3:], split_chain(CHAINED[2])[1])
+    assert CHAINED[:3] + again == CHAINED, "a later session continues it"
+
+
+def test_each_flipped_bit_of_each_line_is_named() -> None:
+    for number, line in enumerate(CHAINED, start=1):
+        for place in range(0, len(line), 3):
+            flipped = line[:place] + chr(ord(line[place]) ^ 1) + line[place + 1 :]
+            problems = broken([*CHAINED[: number - 1], flipped, *CHAINED[number:]])
+            assert number in problems
+
+
+def test_lines_that_are_deleted_moved_doubled_or_added_are_named() -> None:
+    for n in range(len(CHAINED) - 1):
+        assert n + 1 in broken(CHAINED[:n] + CHAINED[n + 1 :])
+        assert broken([*CHAINED[:n], CHAINED[n + 1], CHAINED[n], *CHAINED[n + 2 :]])
+    assert broken([*CHAINED[:3], CHAINED[2], *CHAINED[3:]]) == [4]
+    assert broken([*CHAINED[:3], LINES[0], *CHAINED[3:]]) == [4]
+
+
+def test_a_log_whose_chains_were_taken_out_is_named_line_by_line() -> None:
+    assert broken(LINES) == list(range(1, 9))
+
+
+WANTED = Override("img_a", "rescue", "夏天/a.jpg", "", "全景，值得留下", "lin", "rejects", "2026-01-02T03:04:05+00:00")
+
+
+APART = ImagePairDecision(
+    ("img_a", "img_b"), "different", "另一次拍的", "lin", "duplicates", "2026-01-02T03:04:05+00:00"
+)
+
+
+def undo(of: Override | ImagePairDecision) -> Override | ImagePairDecision:
+    if isinstance(of, Override):
+        return Override(of.item, "undo", of.name, reviewer=of.reviewer, undoes=of.decision_id)
+    return ImagePairDecision(of.images, "undo", reviewer=of.reviewer, undoes=of.decision_id)
+
+
+def test_three_kinds_share_a_log_each_reader_finds_its_own_and_older_ids_stay(tmp_path: Path) -> None:
+    older, newer = QueryDecision("q_1", "狗", "drop", reviewer="lin"), QueryDecision("q_2", "猫", "keep")
+    assert older.decision_id == "d_b53b91ab549c9a2e675f"
+    for word in (older, APART, WANTED, newer, undo(WANTED)):
+        append_decisions(tmp_path, [word])
+    assert read_decisions(tmp_path, QueryDecision) == [older, newer]
+    size = (tmp_path / "decisions.jsonl").stat().st_size
+    for kind, said in ((ImagePairDecision, [APART]), (Override, [WANTED, undo(WANTED)])):
+        assert read_decisions(tmp_path, kind) == said
+        assert DecisionLog(tmp_path, kind).read_from(0) == (said, size)
+        assert DecisionLog(tmp_path, kind).read_from(size) == ([], size)
+
+
+@pytest.mark.thorough
+def test_the_last_word_on_an_item_counts_and_undo_brings_the_one_before_back() -> None:
+    other = replace(WANTED, item="img_b")
+    assert latest_by_target([other, WANTED]) == {"img_a": WANTED, "img_b": other}
+    assert list(latest_by_target([other, WANTED])) == ["img_a", "img_b"], "whatever the order of the log"
+    for first, target in ((WANTED, "img_a"), (APART, APART.images)):
+        again = replace(first, note="另一个理由", at="later")
+        assert latest_by_target([first, again]) == {target: again}
+        assert latest_by_target([first, again, undo(again)]) == {target: first}
+        assert latest_by_target([first, undo(first)]) == {}
+    assert effective([APART, APART, undo(APART)]) == [APART]
+    assert latest_by_target([undo(APART), APART]) == {APART.images: APART}, "only what was decided before it"
+
+
+@given(st.text(max_size=60), st.text(min_size=1, max_size=60), st.text(max_size=60))
+def test_a_line_comes_back_as_it_was(item: str, note: str, caption: str) -> None:
+    word = Override("q_" + item, "rescue", item, caption, note, at="2026-01-02")
+    if note.strip():
+        assert parse_decision(word.as_json()) == word and "\n" not in word.as_json()
+    else:
+        with pytest.raises(ValueError, match="reason"):
+            parse_decision(word.as_json())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *('{"item": "img_a", "decision": "rescue"}', '{"item": "img_a", "decision": "rescue", "note": "  "}'),
+        *('{"item": "", "decision": "rescue", "note": "why"}', '{"item": 3, "decision": "rescue", "note": "why"}'),
+        *('{"item": "img_a", "decision": "keep", "note": "why"}', '{"item": "img_a", "decision": "undo"}'),
+        '{"item": "img_a", "decision": "rescue", "note": "why", "undoes": "d_1"}',
+        '{"item": "img_a", "decision": "rescue", "note": ["why"]}',
+        '{"item": "img_a", "decision": "rescue", "note": "half \\ud83d of it"}',
+        '{"query_id": "q_1", "text": "\\ud83d", "decision": "keep"}',
+        '{"item": "img_a", "decision": "rescue", "note": "why", "colour": "red"}',
+        *('{"images": ["a"], "decision": "same"}', '{"images": ["b", "a"], "decision": "same"}'),
+        *('{"images": ["a", "a"], "decision": "same"}', '{"images": ["a", 1], "decision": "same"}'),
+        *('{"images": ["a", "b"], "decision": "drop"}', '{"images": ["a", "b"], "decision": "undo"}'),
+        *('{"images": ["a", "b"], "decision": "same", "undoes": "d_1"}', '{"images": ["a", "b"]}'),
+        *('{"images": ["a", "b"], "decision": "same", "note": 3}', '{"images": "ab", "decision": "same"}'),
+        '{"images": ["a", "b"], "decision": "same", "colour": "red"}',
+    ],
+)
+def test_a_damaged_line_is_named_whoever_reads_the_log(line: str, tmp_path: Path) -> None:
+    (tmp_path / "decisions.jsonl").write_text(line + "\n")
+    for kind in (QueryDecision, ImagePairDecision, Override):
+        with pytest.raises(UserError, match=r"decisions\.jsonl line 1"):
+            read_decisions(tmp_path, kind)

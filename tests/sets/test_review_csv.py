@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from querytruth.backends.files.text_formats import escape_formula, unescape_formula
 from querytruth.errors import UserError
-from querytruth.records import from_arrow, to_arrow
+from querytruth.records import empty_frame, from_arrow, to_arrow
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_application import apply_decisions
 from querytruth.sets.decision_records import QueryDecision
@@ -95,24 +95,13 @@ def tables_of(texts: list[str], evidence: list[str] | None = None) -> Tables:
         "level": 1,
         "labels": [["a", "b"]] * len(ids),
     }
-    images = pd.DataFrame({"image_id": ["img_a", "img_b"], "file_name": ["=a.jpg", "b.jpg"], "width": 9, "height": 9})
+    images = empty_frame("images").reindex(range(2)).assign(image_id=["img_a", "img_b"], width=9, height=9)
+    images["file_name"] = ["=a.jpg", "b.jpg"]
     pairs = [(query, image) for query in ids for image in ("img_a", "img_b")]
     qrels = pd.DataFrame(pairs, columns=["query_id", "image_id"])
     qrels["relevance"] = [2, 0] * len(ids)
     qrels["judged_by"] = "rule"
     qrels["evidence"] = [e for e in evidence or ["why"] * len(ids) for _ in "ab"]
-    for column in (
-        "path",
-        "sha256",
-        "taken_at",
-        "latitude",
-        "longitude",
-        "duplicate_group",
-        "source_url",
-        "page_url",
-        "licence",
-    ):
-        images[column] = None
     frames = {"queries": pd.DataFrame(queries), "images": images, "qrels": qrels}
     return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
 
@@ -212,9 +201,7 @@ def test_a_row_links_its_image_and_nothing_of_a_set_gets_into_the_formula(tmp_pa
 
 
 @pytest.mark.parametrize(("cell", "taken"), [("open", True), ("#NAME?", True), ("Err:508", True), ("drop", False)])
-def test_what_a_spreadsheet_makes_of_a_link_is_ignored_and_an_answer_is_not(
-    tmp_path: Path, cell: str, taken: bool
-) -> None:
+def test_what_a_spreadsheet_makes_of_a_link_is_ignored_but_no_answer(tmp_path: Path, cell: str, taken: bool) -> None:
     path = tmp_path / "judgments.csv"
     write_review_csv(exports_of(tables_of(["dog"]))[1], path, tmp_path)
     rows = cells_of(path)
@@ -379,9 +366,7 @@ CELL_DAMAGE: list[tuple[str, Callable[[Rows], Rows], str]] = [
 
 @pytest.mark.parametrize(("damage", "says"), [d[1:] for d in CELL_DAMAGE], ids=[d[0] for d in CELL_DAMAGE])
 @pytest.mark.thorough
-def test_damage_is_refused_with_its_row_or_changes_no_decision(
-    damage: Callable[[Rows], Rows], says: str, tmp_path: Path
-) -> None:
+def test_damage_is_refused_by_row_or_changes_nothing(damage: Callable[[Rows], Rows], says: str, tmp_path: Path) -> None:
     export, path = answered(tmp_path)
     undamaged = taken(export, path).decisions
     assert [(d.query_id, d.decision) for d in undamaged] == [

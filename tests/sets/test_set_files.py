@@ -1,5 +1,6 @@
-"""A set on disk: published whole or not at all, numbered, verified to the bit."""
+"""A set on disk: published whole or not at all, numbered, verified to the bit, with its images where they lie."""
 
+import hashlib
 import json
 import multiprocessing
 import random
@@ -15,14 +16,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from querytruth.backends.files import parquet_files
 from querytruth.errors import UserError
 from querytruth.records import categorical_from_codes, empty_frame
 from querytruth.sets import set_publishing
 from querytruth.sets.benchmark_set import Tables, content_digest, make_canary, manifest_digest
 from querytruth.sets.manifest import read_manifest
-from querytruth.sets.set_files import find_set, read_set, verify_set
+from querytruth.sets.published_files import record_own_version
+from querytruth.sets.set_files import find_set, locate_images, read_set, verify_set
 from querytruth.sets.set_publishing import publish_set
-from tests.small_sets import make_whole_manifest, publish_small_set, small_tables
+from tests.small_sets import image_id_of, make_whole_manifest, publish_small_set, small_tables
 
 
 def tables(texts: tuple[str, ...] = ("dog", "一张狗的图片"), images: int = 3) -> Tables:
@@ -115,6 +118,35 @@ def test_versions_are_numbered_and_an_unchanged_set_is_not_published(tmp_path: P
     assert find_set("pets/v1", tmp_path) == first.path
     with pytest.raises(UserError, match="choose from pets"):
         find_set("pest", tmp_path)
+
+
+def test_tables_of_ones_own_version_need_no_worker_and_those_of_others_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, asked = put(tmp_path / "set", tables()), list[str]()
+    record_own_version(stored.path)
+
+    def read_parquet(path: Path, columns: object = None) -> Any:
+        asked.append(path.name)
+        return parquet_files.pq.read_table(path)
+
+    monkeypatch.setattr(parquet_files, "read_parquet", read_parquet)
+    own = read_set(stored.path).tables
+    assert asked == []
+    (tmp_path / "state").mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))  # of another user
+    other = read_set(stored.path).tables
+    assert "qrels.parquet" in asked
+    assert content_digest(own.to_arrow_tables()) == content_digest(other.to_arrow_tables())
+
+
+def test_a_changed_table_of_ones_own_version_is_refused(tmp_path: Path) -> None:
+    stored = put(tmp_path / "set", tables())
+    record_own_version(stored.path)
+    table = pd.read_parquet(stored.path / "queries.parquet").assign(text="cat")
+    table.to_parquet(stored.path / "queries.parquet")
+    with pytest.raises(UserError, match=r"queries.parquet .read set.: is damaged: its checksum does not match"):
+        read_set(stored.path)
 
 
 def test_a_path_that_leads_out_of_a_strangers_set_is_not_followed(tmp_path: Path) -> None:
@@ -319,3 +351,36 @@ def test_a_set_of_another_schema_version_is_refused_in_one_line(tmp_path: Path) 
     (path / "manifest.json").write_text(json.dumps(content), "utf-8")
     with pytest.raises(UserError, match=r"schema_version"):
         read_set(path)
+
+
+def test_images_in_the_set_have_the_sha256_of_what_lies_there(tmp_path: Path) -> None:
+    stored = publish_small_set(tmp_path, small_tables())
+    for place in locate_images(stored):
+        assert place.location is not None and place.reason == ""
+        assert hashlib.sha256(Path(place.location).read_bytes()).hexdigest() == place.sha256
+    assert [place.image_id for place in locate_images(stored)] == stored.tables.images["image_id"].tolist()
+
+
+def test_images_elsewhere_have_the_sha256_of_their_source(tmp_path: Path) -> None:
+    stored = publish_small_set(tmp_path, small_tables())
+    images = stored.tables.images.copy()
+    images["path"] = ["/photos/a.jpg", "s3://bucket/a.jpg", "https://example.org/a.jpg", "../../etc/passwd"]
+    moved = replace(stored, tables=replace(stored.tables, images=images))
+    told = [(place.location, place.sha256, place.reason) for place in locate_images(moved)]
+    digests = images["sha256"].tolist()
+    assert told == [
+        ("/photos/a.jpg", digests[0], ""),
+        ("s3://bucket/a.jpg", digests[1], ""),
+        (None, None, "on_the_web"),
+        (None, None, "outside_the_set"),
+    ]
+
+
+def test_a_set_without_images_says_so_and_damage_is_one_line(tmp_path: Path) -> None:
+    bare = publish_small_set(tmp_path / "bare", small_tables(), images=False)
+    assert {(place.location, place.reason) for place in locate_images(bare)} == {(None, "no_image")}
+    stored = publish_small_set(tmp_path / "whole", small_tables())
+    (stored.path / "images" / "checksums.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UserError, match="run verify on the set"):
+        locate_images(stored)
+    assert image_id_of("dog") in {place.image_id for place in locate_images(bare)}

@@ -69,9 +69,7 @@ def test_objects_are_listed_read_in_parts_and_removed(folder: BucketFolder, tmp_
     assert sorted(objects.list_level()) == ["deep", "empty"]
 
 
-def test_a_set_is_published_and_read_back(
-    folder: BucketFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_set_is_published_and_read(folder: BucketFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     stored = publish_small_set(tmp_path, small_tables())
     published = publish_version(stored.path, folder)

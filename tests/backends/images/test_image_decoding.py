@@ -1,4 +1,4 @@
-"""Decoding: whole or not, within limits; the same pixels are the same digest, and every kind of pixel is seen right."""
+"""Images of every form decoded, and damaged JPEG files told from whole ones, though every viewer shows them."""
 
 import io
 import random
@@ -16,13 +16,15 @@ from pillow_heif import register_heif_opener
 from querytruth.backends.images.image_headers import sniff_format
 from querytruth.backends.images.image_reading import ScannedImage, read_image
 from querytruth.backends.images.image_views import have_views
+from querytruth.backends.images.jpeg_files import read_plain_jpeg_header
+from querytruth.backends.images.rendering import render_image
 from tests.drawn_views import whole_hash
 from tests.images import encode_image, save_scene
 
+Reader = Callable[[bytes], ScannedImage]
+
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF")
 register_heif_opener()
-
-
 UNDONE = {  # what a camera that is held so does to the image, by orientation
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -71,14 +73,9 @@ def test_pixels_differ_with_colour_alpha_size_and_orientation(tmp_path: Path) ->
     turned = Image.Exif()
     turned[0x0112] = 3
     found = [read_image(tmp_path / "a.jpg").pixels]
-    for n, (image, more) in enumerate(
-        [
-            (decoded.convert("L"), {}),
-            (decoded.convert("L").convert("RGB"), {}),
-            (colour, {"exif": turned}),
-            (colour.crop((0, 0, 299, 200)), {}),
-        ]
-    ):
+    grey = decoded.convert("L")
+    others = [(grey, {}), (grey.convert("RGB"), {}), (colour, {"exif": turned}), (colour.crop((0, 0, 299, 200)), {})]
+    for n, (image, more) in enumerate(others):
         image.save(tmp_path / f"{n}.jpg", quality=90, **more)
         found.append(read_image(tmp_path / f"{n}.jpg").pixels)
     for n, alpha in enumerate((255, 254, 0)):
@@ -104,9 +101,8 @@ def test_an_image_that_exif_turns_has_the_hash_of_one_that_is_really_turned(tmp_
 
 
 def encoded(kind: str, size: tuple[int, int] = (90, 60), mode: str = "RGB", **options: Any) -> bytes:
-    return encode_image(
-        Image.merge("RGB", [Image.effect_noise(size, 70) for _ in range(3)]).convert(mode), kind, **options
-    )
+    noise = Image.merge("RGB", [Image.effect_noise(size, 70) for _ in range(3)])
+    return encode_image(noise.convert(mode), kind, **options)
 
 
 def animated(kind: str) -> bytes:
@@ -126,7 +122,7 @@ def animated(kind: str) -> bytes:
     ],
 )
 @pytest.mark.thorough
-def test_a_file_cut_anywhere_is_not_taken_for_a_whole_one(read: Callable[[bytes], ScannedImage], data: bytes) -> None:
+def test_a_file_cut_anywhere_is_not_taken_for_a_whole_one(read: Reader, data: bytes) -> None:
     assert read(data).reason is None
     for share in range(1, 40):
         found = read(data[: len(data) * share // 40])
@@ -134,27 +130,26 @@ def test_a_file_cut_anywhere_is_not_taken_for_a_whole_one(read: Callable[[bytes]
     assert read(data.rstrip(b"\x00")[:-3]).reason == "cannot_be_decoded", "the very end"
 
 
-def test_rubbish_after_the_image_does_not_matter(read: Callable[[bytes], ScannedImage]) -> None:
+def test_rubbish_after_the_image_does_not_matter(read: Reader) -> None:
     for kind in FORMATS:
         data = encoded(kind)
         assert read(data + bytes(1000)).reason is None, kind
         assert read(data + bytes(1000)).pixels == read(data).pixels, kind
 
 
-def test_a_phone_s_jpeg_with_a_second_image_behind_it_is_a_jpeg(read: Callable[[bytes], ScannedImage]) -> None:
+def test_a_phone_s_jpeg_with_a_second_image_behind_it_is_a_jpeg(read: Reader) -> None:
     found = read(encoded("MPO", save_all=True, append_images=[Image.new("RGB", (5000, 5000))] * 3))
     assert (found.reason, found.format, found.width) == (None, "JPEG", 90)
 
 
 @pytest.mark.thorough
-def test_pixels_are_counted_over_all_frames_before_any_is_decoded(read: Callable[[bytes], ScannedImage]) -> None:
+def test_pixels_are_counted_over_all_frames_before_any_is_decoded(read: Reader) -> None:
     still = Image.new("L", (1000, 1000))
     for kind in ("GIF", "WEBP", "TIFF"):
         changing = [Image.new("L", (1000, 1000), 255 * (n % 2)) for n in range(1, 60)]
-        out = io.BytesIO()
-        still.save(out, kind, save_all=True, append_images=changing)
+        out = encode_image(still, kind, save_all=True, append_images=changing)
         started = time.process_time()
-        assert read(out.getvalue()).reason == "too_many_pixels", kind
+        assert read(out).reason == "too_many_pixels", kind
         assert time.process_time() - started < 2
 
 
@@ -192,15 +187,13 @@ def growing_gif() -> bytes:
 
 @pytest.mark.parametrize("hostile", [endless_tiff, lying_png, endless_gif, growing_gif])
 @pytest.mark.thorough
-def test_no_image_takes_long_by_its_frames(read: Callable[[bytes], ScannedImage], hostile: Callable[[], bytes]) -> None:
+def test_no_image_takes_long_by_its_frames(read: Reader, hostile: Callable[[], bytes]) -> None:
     data, started = hostile(), time.process_time()
     assert read(data).reason == "too_many_pixels"
     assert time.process_time() - started < 5
 
 
-def test_a_webp_too_large_is_found_before_libwebp_claims_memory(
-    read: Callable[[bytes], ScannedImage], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_webp_is_refused_before_its_memory(read: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     data = bytearray(animated("WEBP"))
     data[24:30] = (9999).to_bytes(3, "little") * 2
     monkeypatch.setattr("PIL._webp.WebPAnimDecoder", None, raising=False)  # private: may be gone
@@ -243,31 +236,24 @@ def on_glass() -> Image.Image:
         (blotches().convert("1"), "PNG"),
     ],
 )
-def test_every_kind_of_pixel_is_seen_right(
-    read: Callable[[bytes], ScannedImage], image: Image.Image, kind: str
-) -> None:
-    out = io.BytesIO()
-    image.save(out, kind)
-    plain = io.BytesIO()
-    blotches().save(plain, "PNG")
-    found, wanted = read(out.getvalue()), read(plain.getvalue())
+def test_every_kind_of_pixel_is_right(read: Reader, image: Image.Image, kind: str) -> None:
+    out = encode_image(image, kind)
+    found, wanted = read(out), read(encode_image(blotches(), "PNG"))
     assert found.reason is None and whole_hash(wanted)
     assert (whole_hash(found) ^ whole_hash(wanted)).bit_count() <= 4
     assert found.brightness == pytest.approx(wanted.brightness, abs=0.03)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0])
-def test_values_that_are_no_numbers_are_some_grey(read: Callable[[bytes], ScannedImage], value: float) -> None:
+def test_values_that_are_no_numbers_are_some_grey(read: Reader, value: float) -> None:
     values = np.full((60, 80), value, np.float32)
     values[:, :40] = 1.0
-    out = io.BytesIO()
-    Image.fromarray(values).save(out, "TIFF")
-    found = read(out.getvalue())
+    found = read(encode_image(Image.fromarray(values), "TIFF"))
     assert found.reason is None
     assert np.isnan(value) or found.contrast == pytest.approx(1, abs=0.1)
 
 
-def test_a_jpeg_of_rgb_values_is_seen_right(read: Callable[[bytes], ScannedImage]) -> None:
+def test_a_jpeg_of_rgb_values_is_seen_right(read: Reader) -> None:
     first, second = (io.BytesIO() for _ in range(2))
     noise = Image.merge("RGB", [blotches(), blotches().rotate(90), blotches().rotate(180)])
     noise.save(first, "JPEG", quality=95)
@@ -276,43 +262,34 @@ def test_a_jpeg_of_rgb_values_is_seen_right(read: Callable[[bytes], ScannedImage
     assert one and (one ^ two).bit_count() <= 2
 
 
-def test_a_transparent_colour_is_transparent(read: Callable[[bytes], ScannedImage]) -> None:
+def test_a_transparent_colour_is_transparent(read: Reader) -> None:
     grey = Image.new("RGB", (100, 80), (7, 7, 7))
     for image, colour in ((grey.quantize(), 0), (grey.convert("L"), 7), (grey, (7, 7, 7))):
-        out = io.BytesIO()
-        image.save(out, "PNG", transparency=colour)
-        assert read(out.getvalue()).brightness == 1, image.mode
+        assert read(encode_image(image, "PNG", transparency=colour)).brightness == 1, image.mode
 
 
-def test_white_on_glass_is_seen_on_black(read: Callable[[bytes], ScannedImage]) -> None:
+def test_white_on_glass_is_seen_on_black(read: Reader) -> None:
     glyphs = Image.new("RGBA", (300, 200), (255, 255, 255, 0))
     glyphs.paste((255, 255, 255, 255), (100, 50, 180, 150))
-    out = io.BytesIO()
-    glyphs.save(out, "PNG")
-    found = read(out.getvalue())
+    found = read(encode_image(glyphs, "PNG"))
     assert found.reason is None and have_views([found.views])[0] and found.brightness is not None
     assert found.brightness < 0.2
 
 
-def test_a_large_image_is_converted_in_bands_without_a_seam(
-    read: Callable[[bytes], ScannedImage], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = io.BytesIO()
-    Image.merge("RGBA", [blotches((700, 900))] * 4).save(out, "PNG", compress_level=1)
-    whole = read(out.getvalue())
+def test_large_images_have_no_seams_of_bands(read: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = encode_image(Image.merge("RGBA", [blotches((700, 900))] * 4), "PNG", compress_level=1)
+    whole = read(out)
     monkeypatch.setattr("querytruth.backends.images.image_decoding._BAND", 5000)
-    banded = read(out.getvalue())
+    banded = read(out)
     assert (whole.views, whole.sharpness, whole.brightness) == (banded.views, banded.sharpness, banded.brightness)
 
 
-def test_a_tiff_is_turned_once(read: Callable[[bytes], ScannedImage]) -> None:
+def test_a_tiff_is_turned_once(read: Reader) -> None:
     tags = TiffImagePlugin.ImageFileDirectory_v2()
     tags[274] = 6
     hashes = []
     for image, more in ((blotches(), {}), (blotches().transpose(UNDONE[6]), {"tiffinfo": tags})):
-        out = io.BytesIO()
-        image.save(out, "TIFF", **more)
-        found = read(out.getvalue())
+        found = read(encode_image(image, "TIFF", **more))
         assert (found.width, found.height) == (320, 240)
         hashes.append(found.views)
     assert hashes[0] == hashes[1]
@@ -351,9 +328,7 @@ def seeds(shared: Callable[[str], Path]) -> list[bytes]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_20_000_mutated_files_are_read_without_an_error(
-    read: Callable[[bytes], ScannedImage], shared: Callable[[str], Path]
-) -> None:
+def test_20_000_mutated_files_are_no_error(read: Reader, shared: Callable[[str], Path]) -> None:
     rng, sown = random.Random(1), seeds(shared)
     reasons: dict[str | None, int] = {}
     for _ in range(20_000):
@@ -365,3 +340,135 @@ def test_20_000_mutated_files_are_read_without_an_error(
     refused = {"not_an_image", "camera_raw", "cannot_be_decoded", "too_many_pixels", "empty_file"}
     assert set(reasons) <= {None, "damaged", *refused}
     assert min(reasons.get(None, 0), reasons.get("cannot_be_decoded", 0)) > 1000, "some survive, some do not"
+
+
+def photo_like(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
+    values = np.random.default_rng(seed).integers(0, 256, (12, 16, 3), dtype=np.uint8)
+    return Image.fromarray(values).resize(size, Image.Resampling.BICUBIC)
+
+
+def encoded_jpeg(seed: int, **options: object) -> bytes:
+    return encode_image(photo_like(seed), "JPEG", quality=90, **options)
+
+
+def coded_from(data: bytes) -> int:
+    header = read_plain_jpeg_header(data)
+    assert header is not None
+    return header.coded_from
+
+
+def cut_and_closed(data: bytes, share: float) -> bytes:
+    """The first codes with an end mark, as a broken download that a program saved again."""
+    start = coded_from(data)
+    return data[: start + int((len(data) - start) * share)] + b"\xff\xd9"
+
+
+def with_hole(data: bytes) -> bytes:
+    middle = (coded_from(data) + len(data)) // 2
+    return data[:middle] + data[middle + 200 :]
+
+
+def zeroed(data: bytes) -> bytes:
+    middle = (coded_from(data) + len(data)) // 2
+    return data[:middle] + bytes(300) + data[middle + 300 :]
+
+
+def test_every_file_that_is_cut_and_closed_again_is_damaged(read: Reader) -> None:
+    for seed in range(20):
+        data = encoded_jpeg(seed)
+        assert read(data).reason is None
+        for share in (0.1, 0.5, 0.9):
+            found = read(cut_and_closed(data, share))
+            assert (found.reason, found.detail) == ("damaged", "Corrupt JPEG data: premature end of data segment")
+            assert (found.width, found.height) == (320, 240) and found.sha256 and whole_hash(found)
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"restart_marker_rows": 1}, {"keep_rgb": True}])
+@pytest.mark.parametrize("damage", [with_hole, zeroed, lambda data: cut_and_closed(data, 0.6)])
+def test_holes_and_zeros_are_damage_in_every_kind_of_jpeg(
+    read: Reader, damage: Callable[[bytes], bytes], options: dict[str, object]
+) -> None:
+    data = encoded_jpeg(3, **options)
+    assert read(data).reason is None
+    assert read(damage(data)).reason in ("damaged", "cannot_be_decoded")
+
+
+def test_damage_is_found_in_files_that_pillow_opens(read: Reader) -> None:
+    cmyk = encode_image(photo_like(1).convert("CMYK"), "JPEG", quality=90)
+    padded = encoded_jpeg(1)[:2] + b"\xff" + encoded_jpeg(1)[2:]
+    for data in (cmyk, padded):
+        assert read(data).reason is None
+        assert read(data[: len(data) * 2 // 3] + b"\xff\xd9").reason == "damaged"
+
+
+def test_few_bytes_between_the_codes_and_the_end_are_no_damage(read: Reader) -> None:
+    data = encoded_jpeg(5)
+    assert read(data[:-2] + bytes(8) + data[-2:]).reason is None, "padding of a camera"
+    assert read(data + bytes(500)).reason is None, "rubbish behind the image"
+    assert read(data[:-2] + bytes(400) + data[-2:]).reason == "damaged", "codes that fit nowhere"
+
+
+def with_chroma_table(data: bytes, add: int) -> bytes:
+    """The same codes with other steps between colours."""
+    tables = [place for place in range(2, len(data)) if data.startswith(b"\xff\xdb", place)]
+    chroma = tables[1] + 5
+    return data[:chroma] + bytes(value + add for value in data[chroma : chroma + 64]) + data[chroma + 64 :]
+
+
+def test_the_same_luma_with_other_colours_is_no_duplicate_by_pixels(read: Reader) -> None:
+    data = encoded_jpeg(7)
+    recoloured = with_chroma_table(data, 9)
+    difference = np.asarray(Image.open(io.BytesIO(data)), int) - np.asarray(Image.open(io.BytesIO(recoloured)))
+    assert abs(difference).max() > 20, "people see it"
+    one, other = read(data), read(recoloured)
+    assert whole_hash(one) and (whole_hash(one) ^ whole_hash(other)).bit_count() <= 8
+    assert one.pixels != other.pixels
+
+
+def test_one_changed_byte_anywhere_is_another_image(read: Reader) -> None:
+    """In every 50th byte of the codes, one bit, which often changes colours alone."""
+    data = encoded_jpeg(7)
+    whole = read(data).pixels
+    for place in range(coded_from(data), len(data) - 2, 50):
+        if data[place] == 0xFF or data[place - 1] == 0xFF:
+            continue
+        assert read(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]).pixels != whole, place
+
+
+@pytest.mark.thorough
+def test_tables_in_one_segment_or_in_two_are_the_same_pixels(read: Reader) -> None:
+    data = encoded_jpeg(7)
+    first = data.index(b"\xff\xdb")
+    second = data.index(b"\xff\xdb", first + 2)
+    joined = b"\xff\xdb" + struct.pack(">H", 2 + 2 * 65) + data[first + 4 : first + 69] + data[second + 4 : second + 69]
+    other = data[:first] + joined + data[second + 69 :]
+    assert other != data and read(other).pixels == read(data).pixels
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"progressive": True}, {"restart_marker_rows": 1}, {"exif": b"Exif\0\0thumbnail \xff\xd8 \xff\xd9 of it"}],
+)
+def test_a_file_without_its_end_mark_is_whole(read: Reader, options: dict[str, object]) -> None:
+    """A camera or a download left out the last two bytes: every pixel is there, and the file is its closed twin."""
+    whole = encoded_jpeg(3, **options)
+    for cut in (whole[:-2], whole[:-1]):
+        found, rendered = read(cut), Image.open(io.BytesIO(render_image(cut, 64, "longer_side")))
+        assert (found.reason, found.width, rendered.size) == (None, 320, (64, 48))
+    assert read(whole[:-2]).pixels == read(whole).pixels, "the same codes"
+    assert read(whole[:-60]).reason == "cannot_be_decoded", "this one lacks codes"
+
+
+def test_a_file_of_four_layers_may_lack_its_end_mark_too(read: Reader) -> None:
+    out = encode_image(photo_like(1).convert("CMYK"), "JPEG", quality=90)
+    assert read(out[:-2]).reason is None
+    assert read(out[:-200]).reason == "cannot_be_decoded"
+
+
+def test_a_file_cut_between_two_scans_is_not_whole(read: Reader) -> None:
+    """All codes up to there are good; what would make the image sharp, or gives its colours, is missing."""
+    whole = encoded_jpeg(3, progressive=True)
+    scans = [place for place in range(len(whole)) if whole.startswith(b"\xff\xda", place)]
+    assert len(scans) > 3
+    for place in scans[1:]:
+        assert read(whole[:place]).reason == "cannot_be_decoded"

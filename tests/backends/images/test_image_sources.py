@@ -30,8 +30,7 @@ def files(root: Path, *names: str | bytes) -> Path:
 
 
 def items(images: Path | str, **options: Any) -> list[str]:
-    found: list[str] = open_source(str(images), **options).list_items().items.to_pylist()
-    return found
+    return open_source(str(images), **options).list_items().items.to_pylist()
 
 
 def refused(images: Path | str) -> list[tuple[str, str]]:
@@ -41,16 +40,8 @@ def refused(images: Path | str) -> list[tuple[str, str]]:
 
 def test_a_folder_lists_every_file_in_order_whatever_the_file_system_says(tmp_path: Path) -> None:
     files(tmp_path, "b.jpg", "a/z.jpg", "a-b.jpg", "a.jpg", "a/b/c.jpg", "B.jpg", "notes.txt", ".hidden.jpg")
-    assert items(tmp_path) == [
-        ".hidden.jpg",
-        "B.jpg",
-        "a-b.jpg",
-        "a.jpg",
-        "a/b/c.jpg",
-        "a/z.jpg",
-        "b.jpg",
-        "notes.txt",
-    ]
+    expected = [".hidden.jpg", "B.jpg", "a-b.jpg", "a.jpg", "a/b/c.jpg", "a/z.jpg", "b.jpg", "notes.txt"]
+    assert items(tmp_path) == expected
     assert items(tmp_path / "a" / "b" / ".." / "b") == ["c.jpg"]
     assert items(f"file://{tmp_path}/a/b") == ["c.jpg"]
 
@@ -226,11 +217,8 @@ def test_a_table_carries_what_it_says_of_its_items(tmp_path: Path) -> None:
         {"licence": None, "taken_at": "2024-05-03", "latitude": None, "longitude": None},
         {"licence": "CC BY 4.0", "taken_at": "2024-05-03T10:12:44+08:00", "latitude": 30.5, "longitude": -120.0},
     ]
-    assert refused(tmp_path / "album.csv") == [
-        ("../c.jpg", "not_a_relative_name"),
-        ("album.csv, line 5", "no_path"),
-        ("b.jpg", "listed_twice"),
-    ]
+    expected = [("../c.jpg", "not_a_relative_name"), ("album.csv, line 5", "no_path"), ("b.jpg", "listed_twice")]
+    assert refused(tmp_path / "album.csv") == expected
 
 
 def test_a_table_that_separates_by_semicolons_is_read(tmp_path: Path) -> None:

@@ -1,6 +1,11 @@
 """Rendering: every image becomes the same kind of small JPEG, and looks as it should."""
 
+import errno
+import hashlib
 import io
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,10 +15,27 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
+from PIL import Image, ImageCms, ImageDraw, ImageOps, JpegImagePlugin
 
-from querytruth.backends.images.rendering import make_thumbnail, read_rendered_size, render_image
-from tests.images import encode_image
+from querytruth.array_types import GreyImage
+from querytruth.backends.images import rendering
+from querytruth.backends.images.image_reading import ScannedImage, read_image
+from querytruth.backends.images.rendering import (
+    PixelsJob,
+    RenderingError,
+    RenderJob,
+    ThumbnailJob,
+    make_thumbnail,
+    read_rendered_size,
+    render_image,
+    run_pixels_job,
+    run_render_job,
+    run_thumbnail_job,
+)
+from querytruth.backends.images.worker_processes import map_in_workers
+from querytruth.backends.models.request_images import decode_upright
+from tests.drawn_views import whole_hash
+from tests.images import encode_image, make_png_bomb
 
 LANCZOS = Image.Resampling.LANCZOS
 MODES = ["squash", "fit", "crop"]
@@ -59,23 +81,15 @@ def corners(data: bytes) -> str:
     return colours_at(data, (8, 8), (right, 8), (8, bottom), (right, bottom))
 
 
-KINDS = [
-    ("RGB", "JPEG"),
-    ("L", "JPEG"),
-    ("CMYK", "JPEG"),
-    ("RGB", "PNG"),
-    ("RGBA", "PNG"),
-    ("LA", "PNG"),
-    ("P", "PNG"),
-    ("1", "PNG"),
-    ("I;16", "PNG"),
-    ("RGBA", "WEBP"),
-    ("P", "GIF"),
-    ("RGB", "BMP"),
-    ("F", "TIFF"),
-    ("CMYK", "TIFF"),
-    ("LAB", "TIFF"),
-]
+MODES_OF_KINDS = {
+    "JPEG": ("RGB", "L", "CMYK"),
+    "PNG": ("RGB", "RGBA", "LA", "P", "1", "I;16"),
+    "TIFF": ("F", "CMYK", "LAB"),
+    "WEBP": ("RGBA",),
+    "GIF": ("P",),
+    "BMP": ("RGB",),
+}
+KINDS = [(mode, kind) for kind, modes in MODES_OF_KINDS.items() for mode in modes]
 
 
 @given(
@@ -89,9 +103,7 @@ KINDS = [
 )
 @settings(max_examples=150)
 @pytest.mark.thorough
-def test_every_image_becomes_a_square_rgb_jpeg_without_metadata(
-    kind: tuple[str, str], size: tuple[int, int], side: int, mode: str
-) -> None:
+def test_images_become_plain_square_jpegs(kind: tuple[str, str], size: tuple[int, int], side: int, mode: str) -> None:
     data = render_image(encode_image(Image.new(kind[0], size), kind[1]), side, mode)
     image = opened(data)
     assert (image.size, image.mode, image.format) == ((side, side), "RGB", "JPEG")
@@ -158,10 +170,8 @@ def test_a_thumbnail_of_a_squashed_image_has_the_shape_of_its_original() -> None
 @pytest.mark.parametrize("before", [[], ["white"], ["black", "black"], ["#80808000"]])
 def test_an_animation_is_its_first_frame_that_is_not_blank(kind: str, before: list[str]) -> None:
     shown, last = quarters(40, 40), Image.new("RGB", (40, 40), "blue")
-    blank = [
-        Image.new("RGBA", (40, 40), colour).convert(shown.mode if colour[0] != "#" else "RGBA") for colour in before
-    ]
-    frames = [*blank, shown, last]
+    modes = {colour: "RGBA" if colour[0] == "#" else shown.mode for colour in before}
+    frames = [*(Image.new("RGBA", (40, 40), colour).convert(modes[colour]) for colour in before), shown, last]
     data = encode_image(frames[0], kind, save_all=True, append_images=frames[1:])
     assert corners(render_image(data, 16, "squash")) == corners(render_image(encode_image(shown, "PNG"), 16, "squash"))
     red, _, blue = pixels(render_image(encode_image(last, kind), 16, "squash"))[8, 8]
@@ -282,12 +292,211 @@ def test_a_thumbnail_keeps_its_proportions_and_is_never_enlarged() -> None:
     assert opened(make_thumbnail(encode_image(Image.new("L", (5000, 1))), 90)).size == (90, 1)
 
 
-def test_a_small_image_is_rendered_where_the_current_folder_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_is_rendered_where_the_current_folder_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker process lives longer than the folder in which it was started."""
     small = encode_image(Image.new("RGB", (60, 40), "teal"), "JPEG")
     (gone := tmp_path / "gone").mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert make_thumbnail(small, 320)
+
+
+def render(source: Path | str, target: Path, sha256: str | None = None) -> Any:
+    """The digest of what was written, or a reason and a detail."""
+    return run_render_job(RenderJob(str(source), str(target), 32, "squash", sha256))
+
+
+def small() -> Image.Image:
+    return Image.linear_gradient("L").resize((80, 60))
+
+
+def test_the_digest_of_what_was_written_is_returned(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(encode_image(small(), "JPEG"))
+    target = tmp_path / "deep" / "er" / "b.jpg"
+    digest = render(tmp_path / "a.jpg", target)
+    assert digest == hashlib.sha256(target.read_bytes()).hexdigest()
+    assert opened(target.read_bytes()).size == (32, 32)
+    assert [path.name for path in target.parent.iterdir()] == ["b.jpg"]
+
+
+def test_a_file_that_changed_since_its_scan_is_not_decoded(tmp_path: Path) -> None:
+    place, target = tmp_path / "a.png", tmp_path / "b.jpg"
+    place.write_bytes(encode_image(small()))
+    sha256 = hashlib.sha256(place.read_bytes()).hexdigest()
+    place.write_bytes(encode_image(Image.new("RGB", (40, 30), "red")))
+    outcome = render(place, target, sha256)
+    assert outcome[0] == "changed_since_scan" and not target.exists()
+    assert run_thumbnail_job(ThumbnailJob(str(place), 32, sha256=sha256[:20])) is None
+    assert run_pixels_job(PixelsJob(str(place), 32, sha256))[0] == "changed"
+    place.write_bytes(encode_image(small()))
+    assert len(render(place, target, sha256)) == 64
+    assert run_thumbnail_job(ThumbnailJob(str(place), 32, sha256=sha256[:20])) is not None
+
+
+def test_an_image_may_lie_on_any_file_system(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    with fsspec.open("memory://album/ä.png", "wb") as file:
+        file.write(encode_image(small()))
+    assert len(render("memory://album/ä.png", tmp_path / "a.jpg")) == 64
+    assert opened((tmp_path / "a.jpg").read_bytes()).size == (32, 32)
+    fault = render("memory://album/gone.png", tmp_path / "b.jpg")
+    assert fault and fault[0] == "cannot_be_rendered"
+    with pytest.raises(OSError, match="cannot be read"):  # no image's fault, and no traceback with a password in it
+        render("nosuch://user:secret@host/a.png", tmp_path / "b.jpg")
+
+
+@pytest.mark.parametrize(
+    ("data", "detail"),
+    [
+        (b"", "not an image"),
+        (b"<html>", "not an image"),
+        (b"P6 10 10 255 " + b"x" * 300, "not an image"),
+        (b"\xff\xd8\xff", "SyntaxError"),
+        (encode_image(Image.effect_noise((300, 300), 90), "JPEG")[:3000], "truncated"),
+        (make_png_bomb(60_000, 60_000), "60000 x 60000"),
+    ],
+)
+def test_a_bad_image_is_a_reason_never_an_exception(tmp_path: Path, data: bytes, detail: str) -> None:
+    (tmp_path / "a.jpg").write_bytes(data)
+    fault = render(tmp_path / "a.jpg", tmp_path / "b.jpg")
+    assert fault and fault[0] == "cannot_be_rendered" and detail in fault[1]
+    assert not (tmp_path / "b.jpg").exists()
+    with pytest.raises(RenderingError, match=detail):
+        make_thumbnail(data, 32)
+    assert run_thumbnail_job(ThumbnailJob(str(tmp_path / "a.jpg"), 32)) is None
+
+
+def test_what_is_no_file_or_too_large_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe.jpg")
+    (tmp_path / "a.png").write_bytes(encode_image(small()))
+    monkeypatch.setattr(rendering, "MAX_FILE_BYTES", 50)
+    reasons = {"pipe.jpg": "not a regular file", "gone.jpg": "No such file or directory", "": "Is a directory"}
+    reasons["a.png"] = "more than 50 bytes"
+    for name, reason in reasons.items():
+        assert render(tmp_path / name, tmp_path / "b.jpg")[1] == reason
+
+
+@pytest.mark.parametrize(("number", "place"), [(errno.ENOSPC, "write_atomically"), (errno.EACCES, "read_bounded")])
+def test_a_full_disk_or_a_forbidden_file_is_not_the_images_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, place: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    (tmp_path / "a.png").write_bytes(encode_image(small()))
+    monkeypatch.setattr(rendering, place, fail)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        render(tmp_path / "a.png", tmp_path / "b.jpg")
+
+
+def test_want_of_memory_is_for_the_worker_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(rendering, "open_limited", fail)
+    with pytest.raises(MemoryError):
+        render_image(encode_image(small()), 32, "squash")
+
+
+@pytest.mark.thorough
+def test_workers_render_and_name_the_images_that_they_cannot(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(encode_image(small()))
+    (tmp_path / "b.png").write_bytes(b"rubbish")
+    jobs = [RenderJob(str(tmp_path / f"{name}.png"), str(tmp_path / f"{name}.jpg"), 32, "fit", None) for name in "ab"]
+    digest, failure = map_in_workers(run_render_job, jobs, writable=tmp_path)
+    assert digest == hashlib.sha256((tmp_path / "a.jpg").read_bytes()).hexdigest()
+    assert failure == ("cannot_be_rendered", "not an image")
+    blocked = RenderJob(str(tmp_path / "a.png"), str(tmp_path / "a.png" / "c.jpg"), 32, "fit", None)
+    with pytest.raises(OSError, match=r"a\.png"):
+        list(map_in_workers(run_render_job, [blocked], writable=tmp_path))
+
+
+def test_a_worker_stays_small() -> None:
+    """Workers import this module alone: heavy libraries would be paid for in each of them."""
+    heavy = "{'pandas', 'pyarrow', 'fsspec', 'scipy', 'torch'} & set(sys.modules)"
+    code = f"import sys, querytruth.backends.images.rendering; print(*{heavy})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_hostile_files_are_rendered_or_refused(shared: Callable[[str], Path]) -> None:
+    done = 0
+    for path in sorted(path for path in shared("malformed").rglob("*") if path.is_file()):
+        try:
+            done += opened(render_image(path.read_bytes(), 64, "fit")).size == (64, 64)
+        except RenderingError as error:
+            assert str(error)
+    assert done > 250
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mode", "kind"), [("RGBA", "PNG"), ("RGB", "WEBP"), ("F", "TIFF"), ("CMYK", "JPEG")])
+def test_fifty_megapixels_fit_into_a_worker_of_one_gibibyte(tmp_path: Path, mode: str, kind: str) -> None:
+    (tmp_path / "a").write_bytes(encode_image(Image.new(mode, (8000, 6200), 1), kind))
+    job = RenderJob(str(tmp_path / "a"), str(tmp_path / "b.jpg"), 512, "squash", None)
+    [digest] = map_in_workers(run_render_job, [job], writable=tmp_path)
+    assert digest == hashlib.sha256((tmp_path / "b.jpg").read_bytes()).hexdigest()
+
+
+CLEAR = (0, 0, 0, 0)
+CORNER, MIDDLE = (3, 3), (60, 60)
+
+
+def icon(colour: tuple[int, ...], ground: tuple[int, ...] = CLEAR, number: int = 0) -> Image.Image:
+    image = Image.new("RGBA", (120, 120), ground)
+    ImageDraw.Draw(image).ellipse((20 + number, 20, 100, 100 - number), fill=colour)
+    return image
+
+
+def shown(data: bytes) -> GreyImage:
+    return np.asarray(Image.open(io.BytesIO(render_image(data, 120, "longer_side"))).convert("L"))
+
+
+def test_white_drawings_lie_on_black_and_stay_different_images(tmp_path: Path) -> None:
+    found = []
+    for number in range(3):
+        data = encode_image(icon((255, 255, 255, 255), number=4 * number))
+        assert shown(data)[CORNER] < 10 and shown(data)[MIDDLE] > 245
+        sent = decode_upright(data)
+        assert isinstance(sent, Image.Image) and sent.getpixel(CORNER) == (0, 0, 0), "a model sees it, too"
+        (tmp_path / f"{number}.png").write_bytes(data)
+        found.append(read_image(tmp_path / f"{number}.png"))
+    assert len({one.pixels for one in found}) == 3
+    assert all(whole_hash(one) and one.contrast and one.contrast > 0.5 for one in found), "no blank"
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        icon((0, 0, 0, 255)),
+        icon((200, 30, 30, 255)),
+        icon((255, 255, 255, 255), (255, 255, 255, 255)),  # opaque
+        icon((255, 255, 255, 255)).convert("RGB").convert("RGBA"),
+        Image.new("RGBA", (120, 120), CLEAR),  # nothing is visible
+        icon((180, 180, 180, 255)),  # grey is seen on white
+    ],
+    ids=["black", "red", "white on white", "white on black", "clear", "grey"],
+)
+def test_all_others_lie_on_white(image: Image.Image) -> None:
+    flat = Image.new("RGB", image.size, "white")
+    flat.paste(image, mask=image)
+    expected = np.asarray(flat.convert("L")).astype(int)
+    assert np.abs(shown(encode_image(image)).astype(int) - expected)[CORNER] < 8
+
+
+def test_grey_and_palette_files_follow_the_same_rule() -> None:
+    white = icon((255, 255, 255, 255))
+    for data in (
+        encode_image(white.convert("LA")),
+        encode_image(white, "WEBP", lossless=True),
+        encode_image(white.convert("P"), "GIF", transparency=white.convert("P").getpixel(CORNER)),
+    ):
+        assert shown(data)[CORNER] < 10 and shown(data)[MIDDLE] > 245
+
+
+def test_what_transparent_pixels_hide_makes_no_other_image(read: Callable[[bytes], ScannedImage]) -> None:
+    """Two programs store other colours below full transparency; both show the same."""
+    one, other = icon((200, 30, 30, 255), (0, 0, 0, 0)), icon((200, 30, 30, 255), (90, 200, 10, 0))
+    assert encode_image(one) != encode_image(other)
+    assert read(encode_image(one)).pixels == read(encode_image(other)).pixels
+    assert read(encode_image(one)).pixels != read(encode_image(icon((200, 30, 30, 200)))).pixels

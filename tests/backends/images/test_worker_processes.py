@@ -377,9 +377,7 @@ def test_a_worker_that_dies_at_its_start_is_started_again_and_costs_nothing(
     assert list(map_in_workers(eval, ["1", "2"])) == [1, 2]
 
 
-def test_once_workers_start_a_later_start_that_fails_costs_one_item_and_no_build(
-    monkeypatch: pytest.MonkeyPatch, quick_attempts: None
-) -> None:
+def test_a_later_start_that_fails_costs_one_item_alone(monkeypatch: pytest.MonkeyPatch, quick_attempts: None) -> None:
     whole = worker_process._START
     items = ["1", SEGFAULT, "3", "4"]
 
@@ -399,9 +397,7 @@ def test_once_workers_start_a_later_start_that_fails_costs_one_item_and_no_build
     assert results[2] == WorkerFailure("worker_crashed", "exit status 7")
 
 
-def test_where_workers_start_no_more_the_build_ends_and_not_every_item_is_lost(
-    monkeypatch: pytest.MonkeyPatch, quick_attempts: None
-) -> None:
+def test_where_workers_start_no_more_the_build_ends(monkeypatch: pytest.MonkeyPatch, quick_attempts: None) -> None:
     assert list(map_in_workers(eval, ["1"])) == [1]
     worker_processes.end_idle_workers()
     break_starts(monkeypatch, "raise SystemExit(7)")

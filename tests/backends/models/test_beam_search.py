@@ -102,9 +102,7 @@ def test_a_memory_of_another_kind_is_left_to_transformers(tiny: Callable[..., Lo
     assert torch.equal(beam_search.generate_with_beams(model, inputs, config), expected)
 
 
-def test_a_model_that_nobody_compared_searches_as_transformers_does(
-    tiny: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_models_search_as_in_transformers(tiny: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch) -> None:
     model, inputs, tokenizer = tiny("qwen3_vl")
     calls: list[set[str]] = []
     monkeypatch.setattr(model, "generate", lambda **given: calls.append(set(given)))
@@ -129,9 +127,7 @@ def test_where_transformers_renames_what_is_used_its_own_search_answers_and_one_
     assert name in line
 
 
-def test_a_question_at_fault_is_not_taken_for_a_change_of_transformers(
-    tiny: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_faulty_question_changes_no_library(tiny: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch) -> None:
     model, inputs, tokenizer = tiny("qwen2_vl")
     monkeypatch.setattr(beam_search, "_left_to_transformers", set())
     with pytest.raises(AttributeError, match="NoneType"):

@@ -368,9 +368,7 @@ def test_killed_at_any_moment_the_next_run_repeats_no_stored_call(reply_location
     assert texts(result.answers) == [str(n) for n in range(40)]
 
 
-def test_the_key_of_an_endpoint_is_in_no_file_that_a_run_leaves(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, store: ReplyStore
-) -> None:
+def test_a_run_leaves_the_key_in_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, store: ReplyStore) -> None:
     monkeypatch.setenv("TINY_KEY", KEY)
 
     def gossip(request: ReceivedRequest) -> CannedResponse:

@@ -119,9 +119,7 @@ def test_a_sentence_model_cannot_name_a_class_of_its_own(tmp_path: Path) -> None
     assert not marker.exists()
 
 
-def test_a_cached_model_of_the_hub_without_safetensors_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cached_hub_model_without_safetensors_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub
 
     folder = save_dual_encoder("clip", tmp_path / "model")
@@ -141,9 +139,7 @@ def test_a_cached_model_of_the_hub_without_safetensors_is_refused(
         ("1_Dense/config.json", {"num_local_experts": 10**6}),
     ],
 )
-def test_a_configuration_of_endless_layers_is_refused_before_it_is_built(
-    tmp_path: Path, file: str, config: dict[str, object]
-) -> None:
+def test_a_model_of_endless_layers_is_refused_unbuilt(tmp_path: Path, file: str, config: dict[str, object]) -> None:
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / "modules.json").write_text(json.dumps([{"path": "1_Dense"}]))
     (tmp_path / file).write_text(json.dumps({"block_size": 131072, "num_hidden_layers": 96, **config}))

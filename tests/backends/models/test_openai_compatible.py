@@ -118,117 +118,90 @@ def test_an_image_that_is_not_the_one_that_was_meant_is_not_sent(tmp_path: Path)
     with loopback(lambda _asked: CannedResponse(said())) as server:
         answers = endpoint(server).reply([ChatRequest((Message("user", "?", (p,)),)) for p in images])
         assert not server.asked
-    assert [(a.reason, a.kind) for a in answers if isinstance(a, Failure)] == [
-        ("image_changed", "transient"),
-        ("image_unreadable", "transient"),
-        ("image_undecodable", "final"),
-    ]
+    expected = [("image_changed", "transient"), ("image_unreadable", "transient"), ("image_undecodable", "final")]
+    assert [(a.reason, a.kind) for a in answers if isinstance(a, Failure)] == expected
 
 
-FAULTS: dict[str, tuple[LoopbackAnswer, str, str]] = {
-    "no choices": (CannedResponse({"choices": []}), "no_choices", "transient"),
-    "choices null": (CannedResponse({"choices": None}), "no_choices", "transient"),
-    "no choices at all": (CannedResponse({}), "no_choices", "transient"),
-    "two choices": (CannedResponse({"choices": said()["choices"] * 2}), "several_choices", "transient"),
-    "the name choices twice": (CannedResponse('{"choices":[],"choices":[1]}'), "not_json", "transient"),
-    "a choice without message": (CannedResponse({"choices": [{"text": "一只狗"}]}), "no_message", "transient"),
-    "a choice that is a text": (CannedResponse({"choices": ["一只狗"]}), "no_message", "transient"),
-    "the user's own message": (CannedResponse(said(role="user")), "no_message", "transient"),
-    "null content": (CannedResponse(said(None)), "empty_content", "final"),
-    "blank content": (CannedResponse(said(" \n")), "empty_content", "final"),
-    "number as content": (CannedResponse(said(42)), "odd_content", "transient"),
-    "a part without text": (CannedResponse(said([{"type": "image_url"}])), "odd_content", "transient"),
-    "no parts": (CannedResponse(said([])), "empty_content", "final"),
-    "a tool called": (CannedResponse(said(None, "tool_calls", tool_calls=[{"id": "1"}])), "tool_call", "final"),
-    "a function called": (CannedResponse(said("", function_call={"name": "f"})), "tool_call", "final"),
-    "thoughts only": (CannedResponse(said("", "length", reasoning_content="先看图")), "only_reasoning", "final"),
-    "content filter": (CannedResponse(said("一只", "content_filter")), "content_filter", "final"),
-    "refusal field": (CannedResponse(said(None, refusal="I cannot")), "refused", "final"),
-    "half a character": (
-        CannedResponse('{"choices":[{"message":{"content":"\\ud800狗"}}]}'),
-        "broken_characters",
-        "final",
-    ),
-    "a NUL": (CannedResponse(said("狗\x00")), "broken_characters", "final"),
-    "100,000 characters": (CannedResponse(said("狗" * 100_000)), "too_long", "final"),
-    "a list": (CannedResponse("[]"), "not_an_answer", "transient"),
-    "a bare text": (CannedResponse('"一只狗"'), "not_an_answer", "transient"),
-    "an error with 200": (CannedResponse({"error": {"message": "overloaded"}}), "error_object", "transient"),
-    "a filter's error with 200": (
-        CannedResponse({"error": {"code": "data_inspection_failed"}}),
-        "content_filter",
-        "final",
-    ),
-    "HTML": (CannedResponse("<html>Sign in</html>", headers={"Content-Type": "text/html"}), "not_json", "transient"),
-    "truncated JSON": (CannedResponse(json.dumps(said())[:-9]), "not_json", "transient"),
-    "two JSON values": (CannedResponse(json.dumps(said()) * 2), "not_json", "transient"),
-    "NaN": (CannedResponse('{"choices":[{"message":{"content":"x"},"score":NaN}]}'), "not_json", "transient"),
-    "a million brackets": (CannedResponse("[" * 1_000_000), "not_json", "transient"),
-    "a stream of events": (CannedResponse("data: {}\n\ndata: [DONE]\n\n"), "not_json", "transient"),
-    "no UTF-8": (CannedResponse('{"choices":[{"message":{"content":"狗"}}]}'.encode("gbk")), "not_json", "transient"),
-    "an empty body": (CannedResponse(b""), "not_json", "transient"),
-    "no content": (send_raw(b"HTTP/1.1 204 No Content\r\n\r\n"), "no_answer", "transient"),
-    "too short a length": (send_raw(HEAD + b'Content-Length: 3\r\n\r\n{"choices": []}'), "not_json", "transient"),
-    "too long a length": (send_raw(HEAD + b"Content-Length: 999\r\n\r\n{}"), "connection_failed", "transient"),
-    "a broken chunk": (
-        send_raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}"),
-        "connection_failed",
-        "transient",
-    ),
-    "reset in the body": (
-        reset_connection(HEAD + b'Content-Length: 99\r\n\r\n{"cho'),
-        "connection_failed",
-        "transient",
-    ),
-    "reset at once": (reset_connection(), "connection_failed", "transient"),
-    "closed at once": (send_raw(b""), "connection_failed", "transient"),
-    "no HTTP": (send_raw(b"SSH-2.0-OpenSSH_9.2\r\n"), "connection_failed", "transient"),
-    "silence": (stay_silent(), "deadline", "transient"),
-    "dribbled status": (send_slowly(b"HTTP/1.1 2", b"0"), "deadline", "transient"),
-    "dribbled headers": (send_slowly(HEAD, b"X-Wait: 1\r\n"), "deadline", "transient"),
-    "dribbled body": (send_slowly(HEAD + b"Content-Length: 9999\r\n\r\n", b" "), "deadline", "transient"),
-    "dribbled chunks": (
-        send_slowly(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
-        "deadline",
-        "transient",
-    ),
-    "a body without end": (send_endlessly(HEAD + b"\r\n", b" " * 65536), "too_many_bytes", "transient"),
-    "gzip bomb": (
-        CannedResponse(gzip.compress(b" " * (50 << 20)), headers={"Content-Encoding": "gzip"}),
-        "too_many_bytes",
-        "transient",
-    ),
-    "no gzip": (CannedResponse(said(), headers={"Content-Encoding": "gzip"}), "bad_encoding", "transient"),
-    "half a gzip": (
-        CannedResponse(gzip.compress(json.dumps(said()).encode())[:-9], headers={"Content-Encoding": "gzip"}),
-        "bad_encoding",
-        "transient",
-    ),
-    "unknown encoding": (CannedResponse(said(), headers={"Content-Encoding": "br"}), "bad_encoding", "transient"),
-    "400": (CannedResponse({"error": {"message": "no such field"}}, 400), "invalid_request", "final"),
-    "400 by a filter": (
-        CannedResponse({"error": {"code": "content_policy_violation"}}, 400),
-        "content_filter",
-        "final",
-    ),
-    "401": (CannedResponse("", 401), "unauthorized", "blocked"),
-    "402": (CannedResponse("", 402), "payment_required", "blocked"),
-    "403": (CannedResponse("", 403), "forbidden", "transient"),
-    "404": (CannedResponse({"error": "model 'tiny' not found"}, 404), "not_found", "blocked"),
-    "413": (CannedResponse("<html>", 413), "too_large", "final"),
-    "422": (CannedResponse({"detail": [{"loc": ["body"]}]}, 422), "invalid_request", "final"),
-    "408": (CannedResponse("", 408), "busy", "transient"),
-    "429": (CannedResponse("", 429), "rate_limited", "transient"),
-    "429, money spent": (CannedResponse({"error": {"code": "insufficient_quota"}}, 429), "quota_spent", "blocked"),
-    "500": (CannedResponse("oops", 500), "server_error", "transient"),
-    "503": (CannedResponse(said(), 503), "server_error", "transient"),
-    "302 without end": (
-        send_endlessly(b"HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n", b" " * 65536),
-        "too_many_bytes",
-        "transient",
-    ),
-    "302": (CannedResponse(said(), 302, {"Location": "http://127.0.0.1:1/"}), "redirected", "blocked"),
+def packed(data: Any, how: str = "gzip") -> CannedResponse:
+    return CannedResponse(data, headers={"Content-Encoding": how})
+
+
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+FAULTS_THAT_MAY_PASS: dict[str, tuple[LoopbackAnswer, str]] = {
+    "no choices": (CannedResponse({"choices": []}), "no_choices"),
+    "choices null": (CannedResponse({"choices": None}), "no_choices"),
+    "no choices at all": (CannedResponse({}), "no_choices"),
+    "two choices": (CannedResponse({"choices": said()["choices"] * 2}), "several_choices"),
+    "the name choices twice": (CannedResponse('{"choices":[],"choices":[1]}'), "not_json"),
+    "a choice without message": (CannedResponse({"choices": [{"text": "一只狗"}]}), "no_message"),
+    "a choice that is a text": (CannedResponse({"choices": ["一只狗"]}), "no_message"),
+    "the user's own message": (CannedResponse(said(role="user")), "no_message"),
+    "number as content": (CannedResponse(said(42)), "odd_content"),
+    "a part without text": (CannedResponse(said([{"type": "image_url"}])), "odd_content"),
+    "a list": (CannedResponse("[]"), "not_an_answer"),
+    "a bare text": (CannedResponse('"一只狗"'), "not_an_answer"),
+    "an error with 200": (CannedResponse({"error": {"message": "overloaded"}}), "error_object"),
+    "HTML": (CannedResponse("<html>Sign in</html>", headers={"Content-Type": "text/html"}), "not_json"),
+    "truncated JSON": (CannedResponse(json.dumps(said())[:-9]), "not_json"),
+    "two JSON values": (CannedResponse(json.dumps(said()) * 2), "not_json"),
+    "NaN": (CannedResponse('{"choices":[{"message":{"content":"x"},"score":NaN}]}'), "not_json"),
+    "a million brackets": (CannedResponse("[" * 1_000_000), "not_json"),
+    "a stream of events": (CannedResponse("data: {}\n\ndata: [DONE]\n\n"), "not_json"),
+    "no UTF-8": (CannedResponse('{"choices":[{"message":{"content":"狗"}}]}'.encode("gbk")), "not_json"),
+    "an empty body": (CannedResponse(b""), "not_json"),
+    "no content": (send_raw(b"HTTP/1.1 204 No Content\r\n\r\n"), "no_answer"),
+    "too short a length": (send_raw(HEAD + b'Content-Length: 3\r\n\r\n{"choices": []}'), "not_json"),
+    "too long a length": (send_raw(HEAD + b"Content-Length: 999\r\n\r\n{}"), "connection_failed"),
+    "a broken chunk": (send_raw(CHUNKED + b"zz\r\n{}"), "connection_failed"),
+    "reset in the body": (reset_connection(HEAD + b'Content-Length: 99\r\n\r\n{"cho'), "connection_failed"),
+    "reset at once": (reset_connection(), "connection_failed"),
+    "closed at once": (send_raw(b""), "connection_failed"),
+    "no HTTP": (send_raw(b"SSH-2.0-OpenSSH_9.2\r\n"), "connection_failed"),
+    "silence": (stay_silent(), "deadline"),
+    "dribbled status": (send_slowly(b"HTTP/1.1 2", b"0"), "deadline"),
+    "dribbled headers": (send_slowly(HEAD, b"X-Wait: 1\r\n"), "deadline"),
+    "dribbled body": (send_slowly(HEAD + b"Content-Length: 9999\r\n\r\n", b" "), "deadline"),
+    "dribbled chunks": (send_slowly(CHUNKED, b"1\r\n \r\n"), "deadline"),
+    "a body without end": (send_endlessly(HEAD + b"\r\n", b" " * 65536), "too_many_bytes"),
+    "gzip bomb": (packed(gzip.compress(b" " * (50 << 20))), "too_many_bytes"),
+    "no gzip": (packed(said()), "bad_encoding"),
+    "half a gzip": (packed(gzip.compress(json.dumps(said()).encode())[:-9]), "bad_encoding"),
+    "unknown encoding": (packed(said(), "br"), "bad_encoding"),
+    "403": (CannedResponse("", 403), "forbidden"),
+    "408": (CannedResponse("", 408), "busy"),
+    "429": (CannedResponse("", 429), "rate_limited"),
+    "500": (CannedResponse("oops", 500), "server_error"),
+    "503": (CannedResponse(said(), 503), "server_error"),
+    "302 without end": (send_endlessly(b"HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n", b" " * 65536), "too_many_bytes"),
 }
+FINAL_FAULTS: dict[str, tuple[LoopbackAnswer, str]] = {
+    "null content": (CannedResponse(said(None)), "empty_content"),
+    "blank content": (CannedResponse(said(" \n")), "empty_content"),
+    "no parts": (CannedResponse(said([])), "empty_content"),
+    "a tool called": (CannedResponse(said(None, "tool_calls", tool_calls=[{"id": "1"}])), "tool_call"),
+    "a function called": (CannedResponse(said("", function_call={"name": "f"})), "tool_call"),
+    "thoughts only": (CannedResponse(said("", "length", reasoning_content="先看图")), "only_reasoning"),
+    "content filter": (CannedResponse(said("一只", "content_filter")), "content_filter"),
+    "refusal field": (CannedResponse(said(None, refusal="I cannot")), "refused"),
+    "half a character": (CannedResponse('{"choices":[{"message":{"content":"\\ud800狗"}}]}'), "broken_characters"),
+    "a NUL": (CannedResponse(said("狗\x00")), "broken_characters"),
+    "100,000 characters": (CannedResponse(said("狗" * 100_000)), "too_long"),
+    "a filter's error with 200": (CannedResponse({"error": {"code": "data_inspection_failed"}}), "content_filter"),
+    "400": (CannedResponse({"error": {"message": "no such field"}}, 400), "invalid_request"),
+    "400 by a filter": (CannedResponse({"error": {"code": "content_policy_violation"}}, 400), "content_filter"),
+    "413": (CannedResponse("<html>", 413), "too_large"),
+    "422": (CannedResponse({"detail": [{"loc": ["body"]}]}, 422), "invalid_request"),
+}
+FAULTS_OF_THE_ENDPOINT: dict[str, tuple[LoopbackAnswer, str]] = {
+    "401": (CannedResponse("", 401), "unauthorized"),
+    "402": (CannedResponse("", 402), "payment_required"),
+    "404": (CannedResponse({"error": "model 'tiny' not found"}, 404), "not_found"),
+    "429, money spent": (CannedResponse({"error": {"code": "insufficient_quota"}}, 429), "quota_spent"),
+    "302": (CannedResponse(said(), 302, {"Location": "http://127.0.0.1:1/"}), "redirected"),
+}
+FAULTS = {name: (*fault, "transient") for name, fault in FAULTS_THAT_MAY_PASS.items()}
+FAULTS |= {name: (*fault, "final") for name, fault in FINAL_FAULTS.items()}
+FAULTS |= {name: (*fault, "blocked") for name, fault in FAULTS_OF_THE_ENDPOINT.items()}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -248,18 +221,16 @@ def test_whatever_an_endpoint_sends_is_a_failure_with_a_name(fault: str) -> None
         assert failure.raw[:200] == start_of_body, "what was sent is kept"
 
 
+def part(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
         (CannedResponse(said("狗", "length")), Reply("狗", "length", 12, 5)),
-        (
-            CannedResponse(said([{"type": "text", "text": "一只"}, {"type": "text", "text": "狗"}])),
-            Reply("一只狗", "stop", 12, 5),
-        ),
-        (
-            CannedResponse(said([{"type": "thinking", "thinking": "先看"}, {"type": "text", "text": "一只狗"}])),
-            Reply("一只狗", "stop", 12, 5),
-        ),
+        (CannedResponse(said([part("一只"), part("狗")])), Reply("一只狗", "stop", 12, 5)),
+        (CannedResponse(said([{"type": "thinking", "thinking": "先看"}, part("狗")])), Reply("狗", "stop", 12, 5)),
         (CannedResponse("\ufeff" + json.dumps(said("狗"))), Reply("狗", "stop", 12, 5)),
         (CannedResponse(said("狗"), headers={"Content-Type": "text/plain"}), Reply("狗", "stop", 12, 5)),
         (CannedResponse(said("狗") | {"usage": None}), Reply("狗", "stop")),
@@ -267,10 +238,7 @@ def test_whatever_an_endpoint_sends_is_a_failure_with_a_name(fault: str) -> None
         (CannedResponse(said("狗", None)), Reply("狗", "unknown", 12, 5)),
         (CannedResponse(said("狗", reasoning_content="先看")), Reply("狗", "stop", 12, 5)),
         (CannedResponse(said("\U0001f436")), Reply("\U0001f436", "stop", 12, 5)),
-        (
-            CannedResponse(gzip.compress(json.dumps(said("狗")).encode()), headers={"Content-Encoding": "gzip"}),
-            Reply("狗", "stop", 12, 5),
-        ),
+        (packed(gzip.compress(json.dumps(said("狗")).encode())), Reply("狗", "stop", 12, 5)),
     ],
 )
 def test_an_answer_that_is_odd_but_whole_is_a_reply(answer: CannedResponse, expected: Reply) -> None:
@@ -281,18 +249,10 @@ def test_an_answer_that_is_odd_but_whole_is_a_reply(answer: CannedResponse, expe
     assert times == 1
 
 
+FIELDS = ["choices", "message", "content", "role", "finish_reason", "usage", "error", "text", "refusal"]
 ENVELOPES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["狗", "stop", "assistant"]),
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(
-            st.sampled_from(
-                ["choices", "message", "content", "role", "finish_reason", "usage", "error", "text", "refusal"]
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
     max_leaves=12,
 )
 PARTS = st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": st.text(max_size=3)}), max_size=3)
@@ -507,9 +467,8 @@ def test_a_key_that_is_echoed_is_in_nothing_that_comes_back(
     caplog.set_level(logging.DEBUG)
     echo = spelled(KEY)[spelling]
     body = '{"error": {"message": "wrong key ' + echo.replace("\\/", "/") + '"}, "debug": "Bearer ' + echo + '"}'
-    with loopback(
-        lambda _asked: CannedResponse(body, status, {"X-Echo": KEY, "Content-Type": f"text/html; {KEY}"})
-    ) as server:
+    headers = {"X-Echo": KEY, "Content-Type": f"text/html; {KEY}"}
+    with loopback(lambda _asked: CannedResponse(body, status, headers)) as server:
         model = endpoint(server, key_env="TINY_KEY")
         [failure] = model.reply([QUESTION])
         assert server.asked[0].headers["authorization"] == f"Bearer {KEY}", "the endpoint does get it"
@@ -572,9 +531,7 @@ def test_another_host_never_sees_the_key(monkeypatch: pytest.MonkeyPatch, tmp_pa
         {"key_env": "BROKEN"},
     ],
 )
-def test_options_that_cannot_be_are_one_line_without_their_value(
-    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
-) -> None:
+def test_options_at_fault_are_a_line_without_values(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
     monkeypatch.setenv("BROKEN", f"{KEY}\r\nX-More: 1")
     given = {"base_url": "http://127.0.0.1:9/v1", "name": "tiny", **options}
     with pytest.raises(UserError) as told:
@@ -589,11 +546,8 @@ def test_where_a_model_is_served_is_no_part_of_its_identity(monkeypatch: pytest.
     one = endpoint("http://one.invalid", revision="2025", max_tokens=None, extra={"top_k": 1})
     other = endpoint("http://other.invalid", revision="2025", max_tokens=None, extra={"top_k": 1}, key_env="TINY_KEY")
     assert one.identity == other.identity
-    assert one.identity.as_record() == {
-        "name": "tiny",
-        "revision": "2025",
-        "parameters": {"temperature": 0.0, "top_k": 1},
-    }
+    expected = {"name": "tiny", "revision": "2025", "parameters": {"temperature": 0.0, "top_k": 1}}
+    assert one.identity.as_record() == expected
 
 
 def test_an_endpoint_that_is_not_there_is_a_failure_in_each_place() -> None:

@@ -1,5 +1,6 @@
-"""Several builds on one reply store: each question is paid for once, whoever asks it."""
+"""Several builds on one reply store, in a file or a bucket: each question is paid for once, whoever asks it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from querytruth.backends.files.object_store import DatabaseObjects
+from querytruth.backends.environment import process_start
+from querytruth.backends.files.object_store import Objects, open_objects
 from querytruth.backends.models import question_leases
 from querytruth.backends.models.cached_replies import AnsweredRequests, answer_requests
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Failure, Message, OnAnswers, Reply, always_continue
@@ -24,6 +26,7 @@ from querytruth.backends.models.reply_store import open_reply_store
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import UserError
 from tests.loopback import ReceivedRequest, loopback
+from tests.object_service import ObjectService, busy, forget_to_answer
 from tests.postgres import postgres
 from tests.worlds import chat_reply
 
@@ -141,10 +144,15 @@ def test_a_build_that_is_killed_does_not_hold_the_next_one_up(location: str) -> 
     assert asked == {str(n): 2 if n == 5 else 1 for n in range(12)}
 
 
-def test_the_lease_of_another_machine_holds_until_it_was_not_renewed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    objects = DatabaseObjects(tmp_path / "replies.sqlite")
+@pytest.fixture(params=["sqlite", "bucket"])
+def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Objects]:
+    bucket = request.param == "bucket" and request.getfixturevalue("object_service")
+    opened = open_objects(f"{bucket.url}/replies" if bucket else tmp_path / "replies.sqlite")
+    yield opened
+    opened.close()
+
+
+def test_the_lease_of_another_machine_holds_while_renewed(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = {"a 1 1 x": Lease(time.time() + 30, ["k1"]), "b 1 1 y": Lease(time.time() - 1, ["k2"])}
     objects.put({"leases.json": msgspec.json.encode(elsewhere)})
     leases = QuestionLeases(objects)
@@ -152,9 +160,71 @@ def test_the_lease_of_another_machine_holds_until_it_was_not_renewed(
         assert held == {"k2", "k3"}
         with QuestionLeases(objects).hold(["k2", "k4"]) as others:
             assert others == {"k4"}, "a living process of this machine holds its lease"
-    monkeypatch.setattr(question_leases, "_SECONDS", 0.4)
+    monkeypatch.setattr(question_leases, "_SECONDS", 1.2)
     with leases.hold(["k2"]) as held:
-        time.sleep(1)
+        time.sleep(2.5)
         with QuestionLeases(objects).hold(["k2"]) as others:
             assert held == {"k2"} and not others, "it is renewed"
-    objects.close()
+    (kept,) = objects.read(["leases.json"], 1000).values()
+    assert json.loads(kept.data).keys() == {"a 1 1 x"}, "only what holds is kept"
+
+
+KEY = "sets/replies/leases.json"
+
+
+def leases_in(service: ObjectService, holder: str = "") -> QuestionLeases:
+    return QuestionLeases(open_objects(f"{service.url}/replies"), holder)
+
+
+@pytest.mark.thorough
+def test_of_many_who_want_a_question_at_the_same_moment_one_gets_it(object_service: ObjectService) -> None:
+    keys, start = [f"k{number}" for number in range(20)], threading.Barrier(6)
+
+    def take(number: int) -> set[str]:
+        start.wait(30)
+        return leases_in(object_service, f"m{number} 1 1 x").take(keys[number : number + 10])
+
+    with ThreadPoolExecutor(6) as pool:
+        taken = Counter(key for held in pool.map(take, range(0, 12, 2)) for key in held)
+    assert set(taken) == set(keys) and set(taken.values()) == {1}
+
+
+def test_a_release_that_fails_expires_and_one_whose_answer_is_lost_is_done(object_service: ObjectService) -> None:
+    object_service.fault_of = lambda method, _key, number: forget_to_answer if method == "PUT" and number == 2 else None
+    with leases_in(object_service).hold(["k"]) as held:
+        assert held == {"k"}
+    assert json.loads(object_service.ask("GET", KEY)) == {}
+    with leases_in(object_service).hold(["k"]):
+        object_service.fault_of = lambda method, _key, _number: busy if method == "PUT" else None
+    object_service.fault_of = lambda _method, _key, _number: None
+    assert json.loads(object_service.ask("GET", KEY))
+
+
+def test_leases_that_always_change_are_one_line(object_service: ObjectService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(question_leases, "_ATTEMPTS", 3)
+    changing = iter(range(100))
+
+    def change(method: str, _key: str, _number: int) -> None:
+        if method == "PUT":
+            lease = {"a 1 1 x": {"expires": time.time() + 9 + next(changing), "keys": []}}
+            object_service.ask("PUT", KEY, json.dumps(lease).encode())
+
+    object_service.fault_of = change
+    with pytest.raises(UserError, match="other runs keep replacing it"):
+        leases_in(object_service, "me 1 1 x").take(["k"])
+
+
+def test_a_lease_far_ahead_is_none(object_service: ObjectService) -> None:
+    ahead = {"a 1 1 x": {"expires": time.time() + 9e5, "keys": ["k1"]}, "b 1 1 y": {"expires": 1e300, "keys": ["k2"]}}
+    object_service.ask("PUT", KEY, json.dumps(ahead).encode())
+    with leases_in(object_service).hold(["k1", "k2"]) as held:
+        assert held == {"k1", "k2"}
+
+
+def test_a_process_that_ended_and_was_not_noticed_is_gone() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it stays as a zombie
+    try:
+        assert process_start(ended.pid) == "" and process_start(os.getpid()).isdigit()
+    finally:
+        ended.wait()

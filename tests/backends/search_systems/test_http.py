@@ -106,9 +106,7 @@ def test_a_redirect_within_the_origin_is_followed_with_the_key(
     ],
     ids=["another origin", "for ever", "a POST that would lose its query"],
 )
-def test_any_other_redirect_is_a_failure_that_names_its_location(
-    options: dict[str, Any], status: int, location: str, tmp_path: Path
-) -> None:
+def test_other_redirects_fail_by_name(options: dict[str, Any], status: int, location: str, tmp_path: Path) -> None:
     failed = find_failure(tmp_path, CannedResponse("", status, {"Location": location}), **options)
     assert (failed.reason, failed.detail) == (f"http_{status}", f"redirects to {location}")
     assert failed.retry_after is None

@@ -2,7 +2,9 @@
 
 import io
 import ipaddress
+import ssl
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from querytruth.backends.web.crawler_client import CrawlerClient
 from querytruth.backends.web.page_store import PageStore
 from querytruth.backends.web.web_records import FailedFetch, FetchedResource, WebLimits, WebRequest
 from tests.images import draw_scene, encode_image
+from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest
 
 LOOPBACK_NETWORKS = (ipaddress.ip_network("127.0.0.0/8"),)
 QUICK_LIMITS = WebLimits(
@@ -45,3 +48,28 @@ def fetch_failure_reason(url: str, web: CrawlerClient | None = None, **request: 
 
 def stored_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+IMAGE = draw_image(1)
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def jpeg(**headers: str) -> CannedResponse:
+    return CannedResponse(
+        IMAGE, headers={"Content-Type": "image/jpeg", **{n.replace("_", "-"): v for n, v in headers.items()}}
+    )
+
+
+def serving(answer: LoopbackAnswer) -> Callable[[ReceivedRequest], LoopbackAnswer]:
+    """That answer for everything but robots.txt, of which there is none."""
+    return lambda asked: CannedResponse(status=404) if asked.path == "/robots.txt" else answer
+
+
+def encrypted(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+def packed(data: bytes, how: str) -> CannedResponse:
+    return CannedResponse(data, headers={"Content-Encoding": how})

@@ -62,9 +62,7 @@ def names(found: SearchResult) -> list[str]:
         (" ", []),
     ],
 )
-def test_a_caption_with_all_words_fits_the_one_that_says_least_besides_first(
-    album: Path, query: str, found: list[str]
-) -> None:
+def test_captions_with_all_words_fit_the_shortest_first(album: Path, query: str, found: list[str]) -> None:
     result = image_search.load_image_search("folder", index=album).search(query, 24, no_fetch)
     assert (names(result), result.reported) == (found, len(found))
 

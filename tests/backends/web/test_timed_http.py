@@ -1,18 +1,16 @@
 """HTTP calls that end in time, encrypted ones too."""
 
-import ipaddress
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from querytruth.backends.web.timed_http import HttpCallError, HttpResponse, TimedHttp
+from tests.backends.web.hostile_web import encrypted
 from tests.loopback import CannedResponse, LoopbackAnswer, loopback, send_slowly
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -23,38 +21,7 @@ def post(url: str, seconds: float = 0.4, http: TimedHttp | None = None) -> HttpR
     return http.request("POST", url, b"{}", {}, (5, 5), time.monotonic() + seconds)
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 that signed itself, and its key, in one file."""
-    pytest.importorskip("cryptography")
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    now = datetime.now(UTC)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    builder = builder.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
-    signed = builder.add_extension(here, critical=False).sign(key, hashes.SHA256())
-    path = tmp_path_factory.mktemp("tls") / "certificate.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
-    return path
-
-
-def encrypted(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
-
-
-def test_an_encrypted_answer_comes_through_and_the_connection_is_used_again(
-    monkeypatch: pytest.MonkeyPatch, certificate: Path
-) -> None:
+def test_encrypted_answers_share_a_connection(monkeypatch: pytest.MonkeyPatch, certificate: Path) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
     with loopback(lambda _asked: CannedResponse("whole"), encrypted(certificate)) as server:
         http = TimedHttp(connections=2, max_bytes=1000)
@@ -80,7 +47,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(monkeypatch: pytest.Mo
     ],
 )
 @pytest.mark.thorough
-def test_drops_do_not_hold_a_call(
+def test_drops_hold_no_call(
     monkeypatch: pytest.MonkeyPatch, certificate: Path, is_encrypted: bool, answer: LoopbackAnswer
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))

@@ -12,13 +12,9 @@ from querytruth.records import empty_frame
 from querytruth.sets.benchmark_set import Tables
 from tests.images import make_jpeg
 from tests.review.ledgers import make_ledger
-from tests.review.page_reader import ParsedPage
+from tests.review.page_reader import EVIL, ParsedPage
 from tests.review.recall_sets import images_table, make_manifest, queries_table
 
-EVIL = [
-    "<script>alert(1)</script>", "\"' onload='alert(1)", "</style><script>alert(2)</script>", "{{ 7 * 7 }}{% raw %}",
-    "\u202egpj.exe\u2066", "a&b&amp;", "<img src=x onerror=alert(1)>", "javascript:alert(1)",
-]  # fmt: skip
 HEALTH = {"accepted": 9, "replies": 3, "recent_acceptance": 0.5, "length": 2.5, "head": "", "head_share": 0.0}
 
 
@@ -99,14 +95,9 @@ def test_a_large_set_shows_as_many_queries_as_a_page_holds_and_always_the_same()
     set_ = album(topics=20, queries=10, per_query=12)
     shown = select_generated(set_)
     assert len(shown.queries) == 40 and len({query.topic for query in shown.queries}) == 20
-    mixed = replace(
-        set_,
-        **{
-            name: getattr(set_, name).sample(frac=1, random_state=3).reset_index(drop=True)
-            for name in ("queries", "images", "qrels", "ledger")
-        },
-    )
-    assert select_generated(mixed).queries == shown.queries
+    frames = {name: getattr(set_, name) for name in ("queries", "images", "qrels", "ledger")}
+    mixed = {name: one.sample(frac=1, random_state=3).reset_index(drop=True) for name, one in frames.items()}
+    assert select_generated(replace(set_, **mixed)).queries == shown.queries
     assert "40 of 200 shown" in text_of(set_)
 
 

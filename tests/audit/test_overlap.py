@@ -1,0 +1,233 @@
+"""Photos and captions of a set in a training folder: as they were, edited, sampled otherwise, or others."""
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image, ImageEnhance, ImageOps
+
+from builders.imported_set import ImportDefinition
+from flows.definition_loader import load_definition
+from flows.import_set import import_set
+from flows.set_kinds import build_set
+from querytruth.audit.overlap import OverlapResult, find_overlap, hash_images, summarize_overlap
+from querytruth.audit.overlap_pairs import ImageOverlap, TextOverlap, describe_bytes_alone, find_bytes_alone
+from querytruth.sets.set_files import StoredSet, read_set
+from tests.images import draw_scene
+
+
+def _publish(folder: Path, photos: Path, mode: str) -> StoredSet:
+    keys = {
+        "name": mode,
+        "kind": "gallery",
+        "images": str(photos),
+        "out": str(folder / "sets"),
+        "lose_at_most": None,
+        "near_duplicates": {"distance": None},
+        "render": {"mode": mode, "size": 96},
+    }
+    file = folder / f"{mode}.json"
+    file.write_text(json.dumps(keys), "utf-8")
+    return read_set(build_set(load_definition(file, [], "gallery")).path)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Four wide photos, a square one, and two skies, in which a hash has nothing to hold on to."""
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for seed in range(5):
+        image = draw_scene(seed, (120 if seed == 4 else 160, 120))
+        image.save(folder / f"photo {seed}.jpg", quality=90)
+    for seed in range(2):
+        Image.new("RGB", (160, 120), (90, 140, 200 + seed)).save(folder / f"sky {seed}.jpg")
+    return folder
+
+
+def _compare(stored: StoredSet, against: Path) -> OverlapResult:
+    return find_overlap(stored, [str(against)], against.parent)
+
+
+@pytest.mark.parametrize(
+    "mode", ["longer_side", "crop", *(pytest.param(m, marks=pytest.mark.thorough) for m in ("squash", "fit"))]
+)
+def test_files_are_found_by_their_bytes_however_a_set_shows_them(mode: str, photos: Path, tmp_path: Path) -> None:
+    stored = _publish(tmp_path, photos, mode)
+    names = stored.tables.images.set_index("image_id")["file_name"]
+    found = _compare(stored, photos)
+    assert set(found.pairs["evidence"]) == {"bytes"}
+    assert sorted(found.pairs["other_item"]) == sorted(names) and len(names) == 7
+    assert (found.pairs["set_item"].map(names) == found.pairs["other_item"]).all()
+    assert found.images_compared == 7
+    cut = {f"render_mode_{mode}": 4} if mode in ("fit", "crop") else {}
+    assert found.by_bytes_alone == {"little_structure": 2, **cut}
+    assert summarize_overlap(stored, [str(photos)], found)["by_bytes_alone"] == found.by_bytes_alone
+
+
+@pytest.mark.thorough
+def test_two_sets_of_the_same_photos_share_them_however_each_was_rendered(photos: Path, tmp_path: Path) -> None:
+    one, other = (_publish(tmp_path, photos, mode) for mode in ("crop", "fit"))
+    pairs = _compare(one, other.path).pairs
+    assert (pairs["set_item"] == pairs["other_item"]).all() and len(pairs) == 7
+
+
+@pytest.mark.thorough
+def test_an_image_without_a_file_is_compared_by_its_digest_and_said_to_be(photos: Path, tmp_path: Path) -> None:
+    stored = _publish(tmp_path, photos, "longer_side")
+    for file in stored.path.glob("images/*/*.jpg"):
+        file.unlink()
+    found = _compare(stored, photos)
+    assert len(found.pairs) == 7 and found.images_compared == 0
+    assert describe_bytes_alone(found.by_bytes_alone) == "7 whose file in the set could not be read"
+
+
+def test_an_image_with_neither_file_nor_digest_is_not_counted_as_compared() -> None:
+    images = pd.DataFrame({"image_id": ["i1", "i2"], "width": [3, 4], "height": [4, 3]})
+    hashed = pd.DataFrame({"item": ["i1"], "sha256": ["aa"], "pixels": [None], "views": [None]})
+    assert find_bytes_alone(images, hashed, None).tolist() == ["not_read"]
+
+
+Edit = Callable[[Image.Image], Image.Image]
+
+
+def _cut(left: float, top: float, right: float, bottom: float) -> Edit:
+    return lambda image: image.crop(
+        tuple(round(share * side) for share, side in zip((left, top, right, bottom), image.size * 2, strict=True))
+    )
+
+
+EDITS: dict[str, Edit] = {
+    "encoded": lambda image: image,
+    "half": lambda image: image.resize((image.width // 2, image.height // 2)),
+    "mirrored": ImageOps.mirror,
+    "brighter": lambda image: ImageEnhance.Brightness(image).enhance(1.2),
+    "centre": _cut(0.025, 0.025, 0.975, 0.975),
+    "each_edge": _cut(0.05, 0.05, 0.95, 0.95),
+    "left": _cut(0.05, 0, 1, 1),
+    "corner": _cut(0, 0.04, 0.96, 1),
+}
+
+
+def _find(photos: list[Path], against: Path, folder: Path) -> pd.DataFrame:
+    ours = folder / "ours"
+    ours.mkdir()
+    for photo in photos:
+        (ours / photo.name).write_bytes(photo.read_bytes())
+    return ImageOverlap(_hash(ours)).find_pairs([_hash(against)])
+
+
+def _hash(folder: Path) -> pd.DataFrame:
+    return pd.concat(hash_images(str(folder)), ignore_index=True)
+
+
+@pytest.mark.thorough
+def test_edited_copies_of_photos_are_found_and_nothing_else(shared: Callable[[str], Path], tmp_path: Path) -> None:
+    photos = sorted(shared("coco_tiny").rglob("*.jpg"))[::5]
+    edited = tmp_path / "edited"
+    edited.mkdir()
+    for photo in photos:
+        with Image.open(photo) as opened:
+            image = opened.convert("RGB")
+        for name, edit in EDITS.items():
+            edit(image).save(edited / f"{photo.stem}.{name}.jpg", quality=60)
+    pairs = _find(photos, edited, tmp_path)
+    is_right = pairs["set_item"].str.removesuffix(".jpg") == pairs["other_item"].str.partition(".")[0]
+    assert is_right.all()
+    found = pairs["other_item"].str.split(".").str[1].value_counts()
+    assert found.reindex(list(EDITS)).min() >= np.floor(0.99 * len(photos)), found.to_dict()
+
+
+@pytest.mark.thorough
+def test_photos_of_other_people_are_not_found(shared: Callable[[str], Path], tmp_path: Path) -> None:
+    photos = sorted(shared("coco_tiny").rglob("*.jpg"))[::10]
+    assert _find(photos, shared("photos_flowers"), tmp_path).empty
+
+
+@pytest.mark.thorough
+def test_captions_of_coco_are_found_in_another_sample_of_it_by_their_ids(shared: Callable[[str], Path]) -> None:
+    def read(file: Path) -> dict[str, str]:
+        found = json.loads(file.read_text("utf-8"))["annotations"]
+        return {f"{one['image_id']}:{one['id']}": one["caption"] for one in found}
+
+    other = read(shared("captions") / "coco_captions_val2017.json")
+    train, val = (read(shared("coco_tiny") / f"annotations/captions_{part}2017.json") for part in ("train", "val"))
+    pairs = list(TextOverlap(train | val).find_pairs(other.items()))
+    assert {(own, own) for own in val} <= {(own, item) for own, item, _, _ in pairs}
+    others = [(own, item) for own, item, _, _ in pairs if own.partition(":")[0] != item.partition(":")[0]]
+    assert len(pairs) == 259 and len(others) == 9
+    plain = {name: re.findall("[a-z]+", text.lower()) for name, text in (other | train | val).items()}
+    assert all(plain[own] == plain[item] for own, item in others)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("side", "quality"), [(1.0, 60), (0.5, 80), (0.2, 60)])
+def test_of_two_overlapping_halves_of_coco_every_pair_with_one_id_is_found_and_no_other(
+    side: float, quality: int, shared: Callable[[str], Path], tmp_path: Path
+) -> None:
+    home = shared("coco_tiny")
+    photos = sorted(home.rglob("*.jpg"), key=lambda photo: photo.name)
+    captions = _read_captions(home)
+    own, others = photos[:66], photos[34:]
+    stored = _import_half(own, captions, tmp_path)
+    training, texts = tmp_path / "training", tmp_path / "captions.csv"
+    training.mkdir()
+    listed = [(int(photo.stem), text) for photo in others for text in captions[int(photo.stem)]]
+    pd.DataFrame(listed, columns=["image", "caption"]).to_csv(texts, index=False)
+    for photo in others:
+        (training / photo.name).write_bytes(_encode(photo, side, quality))
+    found = find_overlap(stored, [str(training), str(texts)], tmp_path).pairs
+
+    ids = stored.tables.images.set_index("image_id")["file_name"].map(lambda name: int(Path(name).stem))
+    is_image = found["kind"] == "image"
+    rows = {f"row {number}": image for number, (image, _) in enumerate(listed, start=1)}
+    other_ids = found["other_item"].map(lambda item: rows[item] if item in rows else int(Path(item).stem))
+    pairs = set(zip(found.loc[is_image, "set_item"].map(ids), other_ids[is_image], strict=True))
+    in_both = {int(photo.stem) for photo in own} & {int(photo.stem) for photo in others}
+    assert pairs == {(one, one) for one in in_both} and len(in_both) == 32
+
+    image_of = stored.tables.qrels.set_index("query_id")["image_id"].map(ids)
+    text_pairs = list(zip(found.loc[~is_image, "set_item"], other_ids[~is_image], strict=True))
+    assert {query for query, _ in text_pairs} == set(image_of.index[image_of.isin(in_both)])
+    assert all(image_of[query] == other for query, other in text_pairs) and len(text_pairs) == 160
+
+
+def _read_captions(home: Path) -> dict[int, list[str]]:
+    captions: dict[int, list[str]] = {}
+    for part in ("train", "val"):
+        for one in json.loads((home / f"annotations/captions_{part}2017.json").read_text("utf-8"))["annotations"]:
+            captions.setdefault(one["image_id"], []).append(one["caption"])
+    return captions
+
+
+def _import_half(photos: list[Path], captions: dict[int, list[str]], folder: Path) -> StoredSet:
+    """A set of these photos and their captions, as an import of COCO's file publishes it."""
+    (folder / "photos").mkdir()
+    for photo in photos:
+        (folder / "photos" / photo.name).write_bytes(photo.read_bytes())
+    listed = [(int(photo.stem), text) for photo in photos for text in captions[int(photo.stem)]]
+    content = {
+        "images": [{"id": int(photo.stem), "file_name": photo.name} for photo in photos],
+        "annotations": [{"id": row, "image_id": image, "caption": text} for row, (image, text) in enumerate(listed)],
+    }
+    (folder / "captions.json").write_text(json.dumps(content), "utf-8")
+    definition = ImportDefinition(
+        name="half",
+        format="coco_captions",
+        annotations=folder / "captions.json",
+        images=folder / "photos",
+        out=folder / "sets",
+    )
+    return read_set(import_set(definition).path)
+
+
+def _encode(photo: Path, side: float, quality: int) -> bytes:
+    sink = io.BytesIO()
+    with Image.open(photo) as opened:
+        size = round(opened.width * side), round(opened.height * side)
+        opened.convert("RGB").resize(size).save(sink, "JPEG", quality=quality)
+    return sink.getvalue()

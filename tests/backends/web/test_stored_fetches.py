@@ -1,0 +1,521 @@
+"""Stored searches and the images they name: fetched once, kept whole, and told where not."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from querytruth.backends.web import image_fetch_pool as decoded_images
+from querytruth.backends.web import image_search
+from querytruth.backends.web import stored_fetches as fetched_images
+from querytruth.backends.web.image_fetch_pool import DECODER_COUNT, FILES_PER_BATCH, FetchedImage
+from querytruth.backends.web.image_search import ImageSearch, SearchError, SearchResult
+from querytruth.backends.web.page_store import PageStore
+from querytruth.backends.web.stored_fetches import (
+    GIVE_UP_AFTER,
+    SearchPageFetcher,
+    WantedImage,
+    fetch_images,
+    search_queries,
+)
+from querytruth.backends.web.web_records import StoreWriteError
+from querytruth.errors import UserError
+from tests.backends.web.hostile_web import QUICK_LIMITS, draw_image, small_web, stored_files
+from tests.loopback import (
+    CannedResponse,
+    LoopbackAnswer,
+    ReceivedRequest,
+    loopback,
+    reset_connection,
+    send_raw,
+    stay_silent,
+)
+
+GIF_BOMB = b"GIF89a" + (60_000).to_bytes(2, "little") * 2 + b"\x80\0\0" + b"\0" * 6 + b"," + b"\0" * 20 + b";"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PageStore:
+    return PageStore(tmp_path)
+
+
+def number_of(path: str) -> int:
+    return int(path.rpartition("/")[2])
+
+
+def good(asked: ReceivedRequest) -> LoopbackAnswer:
+    """An image of its own at every number; no robots.txt."""
+    if asked.path == "/robots.txt":
+        return CannedResponse(status=404)
+    return CannedResponse(draw_image(number_of(asked.path)), headers={"Content-Type": "image/jpeg"})
+
+
+def wanted(url: str, numbers: Any) -> list[WantedImage]:
+    return [WantedImage((f"{url}/{n}",)) for n in numbers]
+
+
+def fetch(store: PageStore, images: list[WantedImage], **options: Any) -> list[FetchedImage]:
+    return fetch_images(store, small_web(store, **options), images)
+
+
+def told(images: list[FetchedImage]) -> list[str]:
+    return [image.reason or image.sha256 for image in images]
+
+
+def test_images_come_in_order_with_what_is_to_be_seen(store: PageStore) -> None:
+    done: list[FetchedImage] = []
+    with loopback(good) as server:
+        found = fetch_images(store, small_web(store), wanted(server.url, range(20)), done.append)
+    assert told(found) == [hashlib.sha256(draw_image(n)).hexdigest() for n in range(20)]
+    first = found[0]
+    assert (first.width, first.height, first.format, first.size) == (160, 120, "JPEG", len(draw_image(0)))
+    assert first.views is not None and first.thumbnail is not None
+    assert Path(first.path).read_bytes() == draw_image(0)
+    assert first.fetched_at and first.final_url == f"{server.url}/0"
+    assert Counter(map(id, done)) == Counter(map(id, found)), "each is told of once"
+
+
+def test_images_are_read_after_a_change_of_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        store = PageStore(Path("pages"))
+        with loopback(good) as server:
+            (found,) = fetch(store, wanted(server.url, [3]))
+        assert not found.reason and Path(found.path).is_relative_to(tmp_path / name)
+
+
+def test_a_second_run_and_a_replay_give_the_same_and_fetch_nothing(tmp_path: Path) -> None:
+    def mixed(asked: ReceivedRequest) -> LoopbackAnswer:
+        is_image = "robots" not in asked.path
+        return CannedResponse(status=404) if is_image and number_of(asked.path) % 3 == 2 else good(asked)
+
+    with loopback(mixed) as server:
+        images = wanted(server.url, range(12))
+        first = fetch_images(PageStore(tmp_path), small_web(PageStore(tmp_path)), images)
+        count = len(server.asked)
+        assert fetch_images(PageStore(tmp_path), small_web(PageStore(tmp_path)), images) == first
+        assert len(server.asked) == count
+    assert fetch_images(PageStore(tmp_path), None, images) == first
+    assert Counter(map(bool, told(first))) and Counter(p.reason for p in first) == {"": 8, "not_found": 4}
+
+
+def test_what_may_pass_is_fetched_by_the_next_run_and_replayed_as_it_was(store: PageStore) -> None:
+    down = {"now": True}
+
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
+        return CannedResponse(status=503) if down["now"] and "7" in asked.path else good(asked)
+
+    with loopback(answer) as server:
+        images = wanted(server.url, range(6, 9))
+        first = fetch(store, images)
+        assert [p.reason for p in first] == ["", "server_error", ""]
+        assert fetch_images(store, None, images) == first, "offline it is what it was"
+        down["now"] = False
+        again = fetch(store, images)
+        assert [p.reason for p in again] == ["", "", ""]
+    assert again[0] == first[0]
+
+
+def test_what_fails_is_tried_three_times_in_a_run_and_no_more(store: PageStore) -> None:
+    with loopback(lambda asked: CannedResponse(status=500) if "7" in asked.path else good(asked)) as server:
+        (found,) = fetch(store, wanted(server.url, [7]))
+        assert Counter(asked.path for asked in server.asked)["/7"] == 3
+    assert (found.reason, found.detail) == ("server_error", "status 500")
+
+
+def test_without_the_web_what_was_never_fetched_says_so(tmp_path: Path) -> None:
+    (missing,) = fetch_images(PageStore(tmp_path), None, wanted("http://a.example", [1]))
+    assert (missing.reason, missing.kind) == ("not_fetched", "transient")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "empty_file"),
+        (b"\xff\xd8\xff", "cannot_be_decoded"),
+        (draw_image(1)[:-900], "cannot_be_decoded"),
+        (b"\xff\xd8\xff" + b"rubbish" * 99, "cannot_be_decoded"),
+        (GIF_BOMB, "too_many_pixels"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not_an_image"),
+        (b"%PDF-1.7 and more of it", "not_an_image"),
+    ],
+)
+def test_only_what_is_decoded_is_kept(store: PageStore, tmp_path: Path, body: bytes, reason: str) -> None:
+    with loopback(lambda asked: CannedResponse(body) if "1" in asked.path else CannedResponse(status=404)) as server:
+        (found,) = fetch(store, wanted(server.url, [1]))
+    assert (found.reason, found.kind) == (reason, "final")
+    assert not stored_files(tmp_path / "bodies") and not stored_files(tmp_path / "incoming")
+
+
+@pytest.mark.thorough
+def test_a_decoder_that_dies_costs_an_image_for_this_time(store: PageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoded_images, "read_image", _dies_of_a_large_one)
+    size = {"now": (300, 200)}
+    with loopback(lambda a: CannedResponse(draw_image(3, size["now"])) if a.path == "/3" else good(a)) as server:
+        found = fetch(store, wanted(server.url, range(6)))
+        assert [p.reason for p in found] == ["", "", "", "worker_crashed", "", ""]
+        size["now"] = (160, 120)
+        assert not fetch(store, wanted(server.url, range(6)))[3].reason
+
+
+def _dies_of_a_large_one(location: str) -> Any:
+    from querytruth.backends.images.image_reading import read_image
+
+    image = read_image(location)
+    if image.width == 300:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return image
+
+
+def test_the_first_address_that_gives_the_image_counts(store: PageStore) -> None:
+
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
+        return good(asked) if asked.path in ("/robots.txt", "/2", "/3") else CannedResponse(status=404)
+
+    with loopback(answer) as server:
+        urls = tuple(f"{server.url}/{n}" for n in range(4))
+        none = (f"{server.url}/8", "file:///etc/passwd")
+        found = fetch(store, [WantedImage(urls), WantedImage(none), WantedImage()])
+    assert (found[0].url, found[0].sha256) == (urls[2], hashlib.sha256(draw_image(2)).hexdigest())
+    assert [p.reason for p in found[1:]] == ["scheme_not_allowed", "no_image_url"]
+    assert "/3" not in {asked.path for asked in server.asked}
+
+
+def test_an_address_that_is_wanted_often_is_fetched_once(store: PageStore) -> None:
+    with loopback(good) as server:
+        same = [WantedImage((url,)) for url in (f"{server.url}/1", f"{server.url}/./1", f"{server.url}/1#x")]
+        found = fetch(store, same)
+        assert [asked.path for asked in server.asked] == ["/robots.txt", "/1"]
+    assert len(set(told(found))) == 1
+
+
+def test_local_images_are_read_where_they_lie(tmp_path: Path) -> None:
+    path, broken = tmp_path / "a.jpg", tmp_path / "b.jpg"
+    path.write_bytes(draw_image(1))
+    broken.write_bytes(draw_image(1)[:-900])
+    here = [WantedImage(path=path), WantedImage(path=broken), WantedImage(path=tmp_path / "none.jpg")]
+    found = fetch_images(PageStore(tmp_path / "store"), None, here)
+    assert [p.reason for p in found] == ["", "cannot_be_decoded", "unreadable"]
+    assert (found[0].path, found[0].sha256) == (str(path), hashlib.sha256(draw_image(1)).hexdigest())
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_new_reader_looks_again_at_what_is_there(store: PageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    with loopback(good) as server:
+        images = wanted(server.url, range(3))
+        first = fetch(store, images)
+    monkeypatch.setattr(fetched_images, "READER_VERSION", "another")
+    assert fetch_images(store, None, images) == first
+    assert len(store.read_image_facts([p.sha256 for p in first], "another")) == 3
+
+
+def test_a_full_disk_stops_the_run(store: PageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with loopback(good) as server:
+        monkeypatch.setattr("os.fsync", full)
+        with pytest.raises(StoreWriteError, match="No space left"):
+            fetch(store, wanted(server.url, range(30)))
+    assert threading.active_count() < 40
+
+
+def test_robots_txt_is_not_fetched_twice_either(store: PageStore) -> None:
+    with loopback(good) as server:
+        for number in range(3):
+            fetch(store, wanted(server.url, [number]))
+        assert Counter(asked.path for asked in server.asked)["/robots.txt"] == 1
+
+
+# --- whatever the hosts do --------------------------------------------------------------------------------------------
+
+
+def hostile(seed: int) -> Callable[[ReceivedRequest], LoopbackAnswer]:
+    """Every fourth address is at fault, each in its own way and always the same; answers take their time."""
+    draw = random.Random(seed)
+    faults: list[LoopbackAnswer] = [
+        CannedResponse(status=404),
+        CannedResponse(status=403),
+        CannedResponse("<html>captcha"),
+        CannedResponse(status=429, headers={"Retry-After": "3600"}),
+        send_raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n\xff\xd8\xff"),
+        reset_connection(),
+        stay_silent(),
+        CannedResponse(status=302, headers={"Location": "http://10.0.0.1/"}),
+        CannedResponse(draw_image(1)[:-900]),
+        CannedResponse(b"x" * 200_000),
+        CannedResponse(status=302, headers={"Location": "/0"}),
+        CannedResponse(status=200),
+        send_raw(b"rubbish"),
+        CannedResponse(status=500),
+    ]
+
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
+        if asked.path == "/robots.txt":
+            return CannedResponse("User-agent: *\nDisallow: /*3$")
+        number = number_of(asked.path)
+        time.sleep(draw.random() * 0.02)
+        return faults[number // 4 % len(faults)] if number % 4 == 1 else good(asked)
+
+    return answer
+
+
+@pytest.mark.thorough
+def test_every_fault_among_good_images_costs_itself_alone(tmp_path: Path) -> None:
+    """With the answers in another order each time, the outcome is the same."""
+    outcomes = []
+    for seed in range(3):
+        store = PageStore(tmp_path / str(seed))
+        with loopback(hostile(seed)) as server:
+            order = random.Random(seed).sample(range(120), 120)
+            start = time.monotonic()
+            web = small_web(store, limits=replace(QUICK_LIMITS, silence=1.5, seconds=8))
+            found = dict(zip(order, fetch_images(store, web, wanted(server.url, order)), strict=True))
+        assert time.monotonic() - start < 30
+        outcomes.append([found[n].reason or found[n].sha256 for n in range(120)])
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+    shown = [n for n in range(120) if n % 4 != 1 and n % 10 != 3]
+    assert [outcomes[0][n] for n in shown] == [hashlib.sha256(draw_image(n)).hexdigest() for n in shown]
+    reasons = Counter(reason for reason in outcomes[0] if len(reason) != 64)
+    assert reasons["forbidden_by_robots"] == 12
+    assert {"not_found", "forbidden", "not_an_image", "rate_limited", "incomplete", "timeout"} <= reasons.keys()
+    assert {"address_not_public", "cannot_be_decoded", "too_many_bytes", "server_error", "empty_file"} <= reasons.keys()
+    assert "bad_http" in reasons
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from querytruth.backends.web.stored_fetches import WantedImage, fetch_images
+from querytruth.backends.web.page_store import PageStore
+from querytruth.backends.web.image_fetch_pool import FILES_PER_BATCH
+from tests.backends.web.hostile_web import small_web
+if __name__ == "__main__":
+    store = PageStore(Path(sys.argv[2]))
+    fetch_images(store, small_web(store), [WantedImage((f"{sys.argv[1]}/{n}",)) for n in range(60)])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [1, 5, 20, 40, 59])
+def test_killed_at_any_moment_the_next_run_fetches_nothing_that_was_kept(
+    store: PageStore, tmp_path: Path, after: int
+) -> None:
+    reached = threading.Event()
+
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
+        if len(server.asked) >= after:
+            reached.set()
+        time.sleep(0.01)
+        return good(asked)
+
+    with loopback(answer) as server:
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, server.url, str(tmp_path)], cwd=Path(__file__).parents[3]
+        )
+        assert reached.wait(60)
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        images = wanted(server.url, range(60))
+        kept = [p.url for p in fetch_images(store, None, images) if not p.reason]
+        before = len(server.asked)
+        found = fetch(store, images)
+        later = {f"{server.url}{asked.path}" for asked in server.asked[before:]}
+    assert not later & set(kept)
+    under_way = QUICK_LIMITS.concurrency + FILES_PER_BATCH * (DECODER_COUNT + 1)
+    assert before - 1 - len(kept) <= under_way, "only what was under way is lost"
+    assert told(found) == [hashlib.sha256(draw_image(n)).hexdigest() for n in range(60)]
+
+
+def test_ctrl_c_ends_at_once_and_the_next_run_goes_on(store: PageStore, tmp_path: Path) -> None:
+    """What was kept is there, and the half-finished is nowhere."""
+    stuck = {"now": True}
+
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
+        return stay_silent() if stuck["now"] and number_of(asked.path.replace("robots.txt", "0")) > 9 else good(asked)
+
+    def interrupted(image: FetchedImage) -> None:
+        done.append(image)
+        if len(done) == 10:
+            raise KeyboardInterrupt
+
+    done: list[FetchedImage] = []
+    with loopback(answer) as server:
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            slow = replace(QUICK_LIMITS, seconds=60, silence=60)
+            fetch_images(store, small_web(store, limits=slow), wanted(server.url, range(30)), interrupted)
+        assert time.monotonic() - start < 20
+        assert not stored_files(tmp_path / "incoming")
+        stuck["now"], before = False, len(server.asked)
+        found = fetch(store, wanted(server.url, range(30)))
+        later = {asked.path for asked in server.asked[before:]}
+    assert later == {f"/{n}" for n in range(10, 30)}
+    assert not any(p.reason for p in found)
+
+
+def query_of(asked: ReceivedRequest) -> str:
+    return parse_qs(urlsplit(asked.path).query)["word"][0]
+
+
+def results(query: str, count: int = 3) -> CannedResponse:
+    items = [{"objURL": f"http://A.example/{query}/{n}", "adType": "0"} for n in range(count)]
+    return CannedResponse({"listNum": 500, "data": [*items, {}]})
+
+
+def baidu_like(answer: Callable[[str], LoopbackAnswer] = results) -> Callable[[ReceivedRequest], LoopbackAnswer]:
+    return lambda asked: CannedResponse(status=404) if asked.path == "/robots.txt" else answer(query_of(asked))
+
+
+def service(url: str) -> ImageSearch:
+    return image_search.load_image_search("baidu", endpoint=f"{url}/acjson")
+
+
+def ask(store: PageStore, search: ImageSearch, queries: list[str], **options: Any) -> list[SearchResult | SearchError]:
+    return search_queries(search, queries, 24, SearchPageFetcher(store, small_web(store, **options)))
+
+
+def ask_offline(store: PageStore, search: ImageSearch, queries: list[str]) -> list[SearchResult | SearchError]:
+    return search_queries(search, queries, 24, SearchPageFetcher(store, None))
+
+
+def counts(answers: list[SearchResult | SearchError]) -> list[int | str]:
+    return [len(one.candidates) if isinstance(one, SearchResult) else one.reason for one in answers]
+
+
+def test_each_query_has_its_results_with_addresses_in_one_spelling(store: PageStore) -> None:
+    steps = list[int]()
+    with loopback(baidu_like()) as server:
+        found = search_queries(
+            service(server.url), ["猫", "a&b"], 24, SearchPageFetcher(store, small_web(store)), steps.append
+        )
+    assert counts(found) == [3, 3]
+    assert isinstance(found[0], SearchResult)
+    assert found[0].candidates[0].url == "http://a.example/%E7%8C%AB/0"
+    assert sum(steps) == 2
+
+
+def test_what_was_answered_is_not_asked_again_and_is_there_offline(store: PageStore) -> None:
+    with loopback(baidu_like()) as server:
+        search = service(server.url)
+        first = ask(store, search, ["a", "b"])
+        again = ask(store, search, ["b", "a", "c"])
+        assert Counter(map(query_of, server.asked[1:])) == {"a": 1, "b": 1, "c": 1}
+    assert again[:2] == first[::-1]
+    offline = ask_offline(store, search, ["a", "d"])
+    assert (offline[0], counts(offline)[1]) == (first[0], "not_fetched")
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        CannedResponse({"antiFlag": 1, "message": "Forbid spider access"}),
+        CannedResponse("<html><title>百度安全验证</title>"),
+        CannedResponse(status=302, headers={"Location": "/captcha?word=x"}),
+    ],
+)
+def test_the_answer_for_those_turned_away_stops_the_run_which_can_go_on(
+    store: PageStore, block: CannedResponse
+) -> None:
+    blocked = {"now": True}
+
+    def answer(query: str) -> LoopbackAnswer:
+        if query == "x":
+            return CannedResponse("wappass.baidu.com asks for patience")
+        return block if blocked["now"] and query == "b" else results(query)
+
+    with loopback(baidu_like(answer)) as server:
+        search, queries = service(server.url), ["a", "b", "c"]
+        with pytest.raises(UserError, match=r"baidu .*blocked us.*run the same command again later"):
+            ask(store, search, queries)
+        assert [query_of(asked) for asked in server.asked[1:3]] == ["a", "b"]
+        assert "c" not in map(query_of, server.asked[1:])
+        offline = ask_offline(store, search, queries)
+        assert counts(offline) == [3, "turned_away", "not_fetched"], "from the store it is an answer like others"
+        blocked["now"], before = False, len(server.asked)
+        assert counts(ask(store, search, queries)) == [3, 3, 3]
+        assert [query_of(asked) for asked in server.asked[before:]] == ["b", "c"], "a block is no answer to keep"
+
+
+def test_a_page_that_is_no_answer_is_asked_for_again_a_few_times(store: PageStore) -> None:
+    tries = Counter[str]()
+
+    def answer(query: str) -> LoopbackAnswer:
+        tries[query] += 1
+        return CannedResponse("<html>busy") if tries[query] < 3 or query == "never" else results(query)
+
+    with loopback(baidu_like(answer)) as server:
+        found = ask(store, service(server.url), ["soon", "never"])
+        assert counts(found) == [3, "not_json"]
+        assert tries == {"soon": 3, "never": 3}
+        offline = ask_offline(store, service(server.url), ["never"])
+    assert counts(offline) == ["not_json"], "the same again, without a call"
+
+
+def test_a_service_that_is_down_stops_the_run(store: PageStore) -> None:
+    with loopback(baidu_like(lambda query: results(query) if query == "5" else CannedResponse(status=500))) as server:
+        search = service(server.url)
+        with pytest.raises(
+            UserError, match=f"did not answer {GIVE_UP_AFTER} queries in a row .server_error: status 500"
+        ):
+            ask(store, search, [str(n) for n in range(2, 30)])
+        assert len({query_of(asked) for asked in server.asked[1:]}) == 4 + GIVE_UP_AFTER
+
+
+def test_robots_txt_that_forbids_to_search_says_so(store: PageStore) -> None:
+    with loopback(lambda _asked: CannedResponse("User-agent: *\nDisallow: /")) as server:
+        search = service(server.url)
+        with pytest.raises(UserError, match=r"forbidden_by_robots.*forbids automated requests"):
+            ask(store, search, ["a"])
+    with loopback(baidu_like()) as server:
+        assert counts(ask(store, service(server.url), ["a"], respect_robots=False)) == [3]
+
+
+def test_a_query_that_the_service_refuses_for_good_is_asked_once(store: PageStore) -> None:
+    asked = list[str]()
+
+    def answer(request: ReceivedRequest) -> LoopbackAnswer:
+        asked.append(request.path)
+        return CannedResponse({"error": {"code": "cirrussearch-query-too-long"}})
+
+    with loopback(answer) as server:
+        search = image_search.load_image_search("wikimedia_commons", endpoint=f"{server.url}/w/api.php")
+        for _ in range(2):
+            found: list[Any] = ask(store, search, ["x" * 300])
+            assert (found[0].reason, found[0].kind) == ("service_error", "final")
+    assert len(asked) == 1, "and of an interface for programs no robots.txt"
+
+
+def test_all_services_are_asked_through_the_same_guarded_way(store: PageStore) -> None:
+    info = {"url": "//up.example/1.jpg", "width": 3, "height": 4}
+    wiki = {"query": {"pages": {"1": {"pageid": 1, "imageinfo": [info]}}, "searchinfo": {"totalhits": 7}}}
+    openverse = {"result_count": 9, "results": [{"url": "http://x.example/1", "license": "by"}]}
+
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
+        return CannedResponse(json.dumps(wiki if asked.path.startswith("/wiki") else openverse))
+
+    with loopback(answer) as server:
+        for name, reported in (("wiki", 7), ("openverse", 9)):
+            search = image_search.load_image_search(
+                {"wiki": "wikimedia_commons"}.get(name, name), endpoint=f"{server.url}/{name}"
+            )
+            (found,) = ask(store, search, ["x"])
+            assert isinstance(found, SearchResult) and found.reported == reported
+        unreachable = image_search.load_image_search("openverse", endpoint="http://10.0.0.1/")
+        assert counts(ask(store, unreachable, ["x"])) == ["address_not_public"]

@@ -219,7 +219,7 @@ def test_a_new_reader_looks_again_at_what_is_there(store: PageStore, monkeypatch
     with loopback(good) as server:
         images = wanted(server.url, range(3))
         first = fetch(store, images)
-    monkeypatch.setattr(fetched_images, "READER_VERSION", "another")
+    monkeypatch.setattr(fetched_images.image_fetch_pool, "READER_VERSION", "another")
     assert fetch_images(store, None, images) == first
     assert len(store.read_image_facts([p.sha256 for p in first], "another")) == 3
 

@@ -446,7 +446,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         questions.append(about)
         return SimpleNamespace(to_filling=ReviewTableOptions)
 
-    monkeypatch.setattr(generated_flows, "ask_person", answer)
+    monkeypatch.setattr(generated_flows.flow_runner, "ask_person", answer)
     monkeypatch.setattr(generated_flows, "_show_stage", lambda *_: None)
     return questions
 

@@ -39,18 +39,28 @@ SYNC_FILE = "                os.fsync(file.fileno())\n"
 
 MUTANTS = [
     Mutant("fsync of a version's file", PUBLISHING, "        os.fsync(file.fileno())\n", "", PUBLISH),
-    Mutant("fsync of a version's folders", PUBLISHING, "sync_folder(Path(directory))", "pass", PUBLISH),
+    Mutant("fsync of a version's folders", PUBLISHING, "durable_files.sync_folder(Path(directory))", "pass", PUBLISH),
     Mutant(
-        "fsync of a version's name", PUBLISHING, "    sync_folder(folder)\n            return", "    return", PUBLISH
+        "fsync of a version's name",
+        PUBLISHING,
+        "    durable_files.sync_folder(folder)\n            return",
+        "    return",
+        PUBLISH,
     ),
     Mutant(
         "fsync of a fetched version's file",
         PUBLISHING,
-        "                sync_file(place)\n",
+        "                durable_files.sync_file(place)\n",
         "",
         f"{CRASHES}::whenever and fetch",
     ),
-    Mutant("fsync of the name latest", PUBLISHING, "encode())\n        sync_folder(folder)", "encode())", PUBLISH),
+    Mutant(
+        "fsync of the name latest",
+        PUBLISHING,
+        "encode())\n        durable_files.sync_folder(folder)",
+        "encode())",
+        PUBLISH,
+    ),
     Mutant("fsync of a replaced file", DURABLE, SYNC_FILE, "", BYTES_FIRST),
     Mutant("fsync of a new folder", DURABLE, "sync_folder(one.parent)", "pass", PUBLISH),
     Mutant(

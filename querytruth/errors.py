@@ -42,8 +42,10 @@ class UserError(Exception):
     exit_code = 1
 
     def __init__(self, stage: str, item: object, reason: str, next_step: str) -> None:
-        self.stage, self.item, self.reason, self.next_step = stage, str(item), reason, next_step
-        super().__init__(f"{self.item} ({stage}): {reason}. Next: {next_step}")
+        # A library's message, or a name, may have several lines.
+        parts = (" ".join(map(str.strip, str(part).splitlines())) for part in (stage, item, reason, next_step))
+        self.stage, self.item, self.reason, self.next_step = parts
+        super().__init__(f"{self.item} ({self.stage}): {self.reason}. Next: {self.next_step}")
 
     def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str, str]]:
         """Pickle all fields, so that a worker process can raise it."""

@@ -21,3 +21,9 @@ def test_long_choices_are_cut_and_half_a_name_gets_all_that_begin_with_it() -> N
     assert suggest_choice("coco", ["beir", "coco_captions", "coco_cn"]) == "did you mean 'coco_captions' or 'coco_cn'?"
     listed = suggest_choice("xyz", [f"{number} {'a dog by the sea ' * 4}" for number in range(20)])
     assert listed.endswith(", …") and len(listed) < 260
+
+
+def test_an_error_is_one_line_whatever_a_library_says() -> None:
+    error = UserError("read", "a\nb.yaml", 'is not allowed\n  in "<text>", position 0', "fix\r\nit")
+    assert str(error) == 'a b.yaml (read): is not allowed in "<text>", position 0. Next: fix it'
+    assert error.reason == 'is not allowed in "<text>", position 0'

@@ -9,9 +9,10 @@ import webbrowser
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from secrets import token_urlsafe
-from threading import Thread
+from threading import Thread, Timer
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -39,6 +40,7 @@ _EVERY_ADDRESS = ("", "*", "0.0.0.0", "::")
 app = group("review", "Open the page on which people judge a set, or export judgments as CSV.")
 
 _SHOWN_PROBLEMS = 20
+_UNTIL_OPEN = 0.5  # seconds for the first page, before thumbnails are made for the next ones
 AuditOption = Annotated[str | None, option(help="Audit whose sample is judged.")]
 
 
@@ -170,6 +172,7 @@ def page(*, request: ReviewRequest) -> None:
         from flows.review_site import ReviewSite, build_pool_routes, open_review_site
         from querytruth.review.server import PageAccess, create_app
 
+        import_module("uvicorn.protocols.http.h11_impl")  # while the set is read, too
         guard = PageAccess(listening.getsockname()[1], token_urlsafe(24), request.host)
         terminal.say(f"review page of {path}: {guard.url}")
         if request.host != LOOPBACK:
@@ -185,7 +188,9 @@ def page(*, request: ReviewRequest) -> None:
         terminal.report(f"read only: a set in object storage accepts no decisions. To judge it, {FETCH_FIRST}")
     for note in site.notes:
         terminal.report(note)
-    Thread(target=site.prepare, daemon=True).start()
+    preparing = Timer(_UNTIL_OPEN, site.prepare)
+    preparing.daemon = True
+    preparing.start()
     serve_page(create_app(site.routes, guard, site.start_path), guard, listening, request.no_open)
     next_command = suggest_next_command(request.of, site.about["views"])
     next_command = "run querytruth fetch, then review the set on disk" if is_fetched_copy(path) else next_command

@@ -3,15 +3,16 @@ and the effective decisions on a set, for one view of the review page."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from querytruth.array_types import FloatArray
+from querytruth.backends.environment import without_garbage_collection
 from querytruth.records import RowsById
 from querytruth.review import query_queue
 from querytruth.review.deck import CardData
@@ -122,17 +123,20 @@ class QueryCards:
         self._judgments = query_queue.JudgmentIndex(tables.qrels)
         self.entries = query_queue.build_query_entries(tables, self._judgments)
         self.entries_by_id = {entry.query_id: entry for entry in self.entries}
-        grouping = ThreadPoolExecutor(1)  # the page opens meanwhile
-        self._grouping = grouping.submit(query_queue.group_entries, self.entries, tables.queries)
-        grouping.shutdown(wait=False)
+        self._queries, self._groups_lock = tables.queries, Lock()
+        self._groups: list[query_queue.EquivalentEntries] | None = None
         self._images = _ImageIndex(tables.images)
         self._boxes = BoxIndex(tables.boxes, render_mode)
         self.candidate_judgments = _candidate_judgments(tables)
 
     @property
     def groups(self) -> list[query_queue.EquivalentEntries]:
-        """Return the groups of equivalent queries, those that matter most first, as soon as they are known."""
-        return self._grouping.result()
+        """Return the groups of equivalent queries, those that matter most first: made when they are first asked for,
+        so that the page opens before."""
+        with self._groups_lock, without_garbage_collection():
+            if self._groups is None:
+                self._groups = query_queue.group_entries(self.entries, self._queries)
+            return self._groups
 
     @cached_property
     def _groups_by_id(self) -> dict[str, query_queue.EquivalentEntries]:

@@ -101,9 +101,13 @@ def build_query_entries(tables: benchmark_set.Tables, judgments: "JudgmentIndex"
 
 def group_entries(entries: list[QueryEntry], queries: pd.DataFrame) -> list[EquivalentEntries]:
     """Return the groups of equivalent queries, those that matter most first."""
-    by_id = {entry.query_id: entry for entry in entries}
-    members = dict.fromkeys(query_texts.group_equivalent_queries(queries).values())
-    groups = [EquivalentEntries(tuple([by_id[query_id] for query_id in group])) for group in members]
+    members: dict[query_texts.Meaning, list[QueryEntry]] = {}
+    for entry, meaning in zip(entries, query_texts.list_meanings(queries), strict=True):
+        members.setdefault(meaning, []).append(entry)
+    for group in members.values():
+        if len(group) > 1:
+            group.sort(key=lambda one: query_texts.order_equivalent(one.language, one.text, one.query_id))
+    groups = [EquivalentEntries(tuple(group)) for group in members.values()]
     return sorted(groups, key=lambda one: (-one.priority, one.members[0].level, stable_hash("review", one.key)))
 
 
@@ -154,7 +158,7 @@ class JudgmentIndex:
     """An index of the judgments by query: where the rows of each begin, among those in the order of queries."""
 
     def __init__(self, qrels: pd.DataFrame) -> None:
-        self._queries = queries = codes_of(qrels["query_id"])
+        queries = codes_of(qrels["query_id"])
         self._relevance = qrels["relevance"].to_numpy()
         self._texts = [
             (pa.array(qrels[name].cat.categories, pa.string()), codes_of(qrels[name]))
@@ -188,11 +192,17 @@ class JudgmentIndex:
 
     def count_by_grade(self, query_ids: pd.Series | list[str]) -> pd.DataFrame:
         """Return the number of judgments, a row per query and a column per grade."""
-        queries, grades = self._queries, self._relevance
         known, ids = (pa.array(one, pa.string()) for one in (self._ids, query_ids))
-        codes = pc.fill_null(pc.index_in(ids, known), -1).to_numpy()
-        size = len(known) + 1  # the last one: queries without judgments
-        counts = {one: np.bincount(queries[grades == one], minlength=size)[codes] for one in np.unique(grades).tolist()}
+        codes = pc.fill_null(pc.index_in(ids, known), -1).to_numpy()  # -1, the last one: queries without judgments
+        grades = self._relevance if self._order is None else self._relevance[self._order]
+        judged = np.flatnonzero(self._bounds[:, 1] > self._bounds[:, 0])
+        judged = judged[np.argsort(self._bounds[judged, 0])]
+        counts = {}
+        for grade in range(grades.min(initial=0), grades.max(initial=0) + 1):
+            if (is_grade := grades == grade).any():
+                of_query = np.zeros(len(self._bounds), dtype=np.int32)  # as narrow as that, 12 times as fast
+                of_query[judged] = np.add.reduceat(is_grade, self._bounds[judged, 0], dtype=np.int32)
+                counts[grade] = of_query[codes]
         return pd.DataFrame(counts, index=range(len(codes)))
 
 

@@ -76,9 +76,14 @@ def group_equivalent_queries(queries: pd.DataFrame) -> dict[str, tuple[str, ...]
     members: dict[Meaning, list[tuple[bool, int, str]]] = {}
     columns = [queries[name].tolist() for name in ("query_id", "text", "language")]
     for query_id, text, language, meaning in zip(*columns, list_meanings(queries), strict=True):
-        members.setdefault(meaning, []).append((language != "zh", len(text), query_id))
+        members.setdefault(meaning, []).append(order_equivalent(language, text, query_id))
     groups = [tuple(query_id for _, _, query_id in sorted(group)) for group in members.values()]
     return {query_id: group for group in groups for query_id in group}
+
+
+def order_equivalent(language: str, text: str, query_id: str) -> tuple[bool, int, str]:
+    """Return what equivalent queries are sorted by."""
+    return language != "zh", len(text), query_id
 
 
 def list_meanings(queries: pd.DataFrame) -> list[Meaning]:

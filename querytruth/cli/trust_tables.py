@@ -170,5 +170,6 @@ def show_typing(name: str, kinds: list[JsonRecord]) -> None:
     columns = ["typing", "queries", "figure", "difference [95%]", "p", "worse", "same first 10"]
     terminal.print_table(f"{name}: the same queries in other spellings", columns, rows)
     if kinds and kinds[0]["lost"]:
-        line = f"{kinds[0]['kind']} costs most: for example “{kinds[0]['example']}” typed as “{kinds[0]['typed']}”"
-        terminal.say(line)
+        worst = kinds[0]
+        typed = f" typed as “{worst['typed']}”" if worst["typed"] != worst["example"] else ""  # else images changed
+        terminal.say(f"{worst['kind']} costs most: for example “{worst['example']}”{typed}")

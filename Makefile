@@ -50,7 +50,8 @@ licences: $(DEV_STAMP)
 audit: $(DEV_STAMP)
 	$(BIN)/python -m uv tool run --from pip-audit==2.10.1 pip-audit --no-deps --disable-pip -r locks/run.txt
 
-# Every benchmark, one after the other, beside its peers: hours. PHOTOS=FOLDER adds those that measure a folder of photos.
+# Every benchmark that draws its data, one after the other, beside its peers: hours. PHOTOS=FOLDER measures those photos,
+# too; what else needs data of others (judges, text_in_images, duplicate_peers) has its command in benchmarks/README.md.
 # A benchmark that fails does not keep the others from running.
 PHOTOS ?=
 ALONE := annotations near_duplicates novelty ambiguity ambiguity_size captioning search evaluation collecting gallery_at_scale \

@@ -18,6 +18,7 @@ from querytruth.backends.images.image_sources import open_source
 from querytruth.backends.images.rendering import PixelsJob, run_pixels_job
 from querytruth.backends.images.text_reading import READING_SIDE
 from querytruth.backends.images.worker_processes import map_in_workers
+from querytruth.backends.images.written_facts import to_number
 from querytruth.records import stable_hash
 from querytruth.review import deck
 from querytruth.review.pool_views import CONFLICT_MESSAGE, lock_folder
@@ -53,9 +54,12 @@ class ReadingCards(deck.DeckView):
         if (digest := compute_table_digest(self._table)) == self._digest:
             return
         rows = read_fact_table(self._table)
-        waiting = {number: row for number, row in enumerate(rows) if row.detail.startswith(UNCONFIRMED)}
-        places = {f"{stable_hash('reading', *row[:3], row.region):x}": number for number, row in waiting.items()}
-        self._digest, self._rows, self._places = digest, rows, places
+        waiting = {
+            f"{stable_hash('reading', *row[:3], row.region):x}": number
+            for number, row in enumerate(rows)
+            if row.detail.startswith(UNCONFIRMED)
+        }
+        self._digest, self._rows, self._places = digest, rows, waiting
 
     def refresh(self) -> None:
         """Read the table again if another program changed it."""
@@ -87,7 +91,7 @@ class ReadingCards(deck.DeckView):
 
     def _build_card(self, key: str) -> deck.CardData:
         row = self._rows[self._places[key]]
-        left, top, width, height = map(float, row.region.split())
+        left, top, width, height = _read_region(row.region)
         box = {"label": row.value, "place": 0, "sides": [left, top, left + width, top + height], "score": None}
         own = {"text": row.corrected.removeprefix(REMOVED)} if row.corrected else None
         shown = {"name": row.image, "text": row.value, "confidence": row.confidence, "boxes": [box], "own": own}
@@ -151,6 +155,13 @@ def build_reading_routes(table: Path, folder: Path) -> "tuple[list[APIRouter], d
     return [deck.deck_routes(cards, about), image_routes("/image", cards.has_image, cards.load_image)], about
 
 
+def _read_region(region: str) -> list[float]:
+    """Return left, top, width and height as shares; those of the whole image where a spreadsheet changed the cell."""
+    shares = [to_number(part) for part in region.split()]
+    inside = len(shares) == 4 and all(0 <= one <= 1 for one in shares) and min(shares[2:]) > 0
+    return shares if inside else [0.0, 0.0, 1.0, 1.0]
+
+
 @lru_cache(maxsize=8)
 def _read_pixels(location: str) -> NDArray[np.uint8] | None:
     (pixels,) = map_in_workers(run_pixels_job, [PixelsJob(location, READING_SIDE, None)])
@@ -161,7 +172,7 @@ def encode_region(pixels: NDArray[np.uint8], region: str, side: int = 960) -> by
     """Return the part of an image (height, width, 3) around a region, with half of the region's height on each side, as
     a JPEG of at most `side` pixels."""
     height, width = pixels.shape[:2]
-    left, top, across, down = np.array(region.split(), float) * (width, height, width, height)
+    left, top, across, down = np.multiply(_read_region(region), (width, height, width, height))
     edge = down / 2 + 2
     box = max(left - edge, 0), max(top - edge, 0), min(left + across + edge, width), min(top + down + edge, height)
     part, out = Image.fromarray(pixels).crop(box), io.BytesIO()  # Pillow rounds

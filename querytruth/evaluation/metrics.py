@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from querytruth.array_types import FloatArray, RowIndices
+from querytruth.array_types import AnyArray, FloatArray, RowIndices
 from querytruth.errors import UserError, suggest_choice
 from querytruth.evaluation.ranking import UNJUDGED, Hits, RankedRun
 
@@ -80,7 +80,7 @@ def average_precision(hits: Hits, k: Cut, norm: str) -> FloatArray:
     return hits.sum_per_query(hits.ordinal / hits.rank) / _divisor(hits, k, norm)
 
 
-def grade_weights(grades: object, highest: int, scale: str) -> FloatArray:
+def grade_weights(grades: int | AnyArray, highest: int, scale: str) -> FloatArray:
     """Return the gain of an image of each grade for graded AP: grade 2 counts 1, grade 1 a half (scale=fixed; where a
     set has higher grades, the highest counts 1), or the set's highest grade counts 1 (scale=set), whatever it is."""
     weights: FloatArray = np.asarray(grades) / (max(highest, 2) if scale == "fixed" else highest)

@@ -36,7 +36,7 @@ class IntervalEstimate:
     low: Any
     high: Any
 
-    def scale(self, factor: object) -> IntervalEstimate:
+    def scale(self, factor: float | FloatArray) -> IntervalEstimate:
         """Return the estimate times a known factor that is not negative."""
         return IntervalEstimate(self.value * factor, self.low * factor, self.high * factor)
 
@@ -49,7 +49,9 @@ class IntervalEstimate:
         return IntervalEstimate(1 - self.value, 1 - self.high, 1 - self.low)
 
 
-def estimate_proportion(positives: object, drawn: object, size: object) -> IntervalEstimate:
+def estimate_proportion(
+    positives: float | FloatArray, drawn: float | FloatArray, size: float | FloatArray
+) -> IntervalEstimate:
     """Return the share of positives among `size` items, of which `drawn` were drawn at random without replacement;
     infinity means that the size has no influence.
 

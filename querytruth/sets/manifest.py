@@ -291,7 +291,11 @@ def make_private(manifest: Manifest) -> tuple[Manifest, bytes]:
 
 def read_manifest(path: Path) -> Manifest:
     """Read a version's manifest. Raises UserError with file and key, and where the manifest is damaged."""
-    data, file = read_manifest_bytes(path), path / "manifest.json"
+    return check_manifest(read_manifest_bytes(path), path / "manifest.json")
+
+
+def check_manifest(data: bytes, file: Path) -> Manifest:
+    """Return the manifest in these bytes as `parse_manifest` does. Raises UserError also where it is damaged."""
     manifest = parse_manifest(data, file)
     if not is_undamaged_manifest(data):
         raise _wrong(file, "is damaged: its checksum does not match")

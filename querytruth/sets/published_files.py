@@ -10,6 +10,7 @@ so that no set from elsewhere can claim to be the user's own.
 Leftovers of interrupted runs are unfinished writes, and versions of killed builds that were never put in place.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -149,22 +150,29 @@ def _impossible(source: str, path: object) -> UserError:
 
 def record_own_version(version: Path) -> None:
     """Record that this user published the version at this path. Raises OSError."""
-    record = _record_of(version)
+    record = _record_of((version / "manifest.json").read_bytes())
     record.parent.mkdir(parents=True, exist_ok=True)
     record.touch()
 
 
 def is_own_version(version: Path) -> bool:
     """Return whether this user published the version at this path on this machine, and its manifest is unchanged."""
-    with suppress(OSError, RuntimeError):  # RuntimeError: no home folder
-        return _record_of(version).is_file()
+    with suppress(OSError):
+        return is_own_manifest((version / "manifest.json").read_bytes())
     return False
 
 
-def _record_of(version: Path) -> Path:
+def is_own_manifest(data: bytes) -> bool:
+    """Return whether these are the bytes of the manifest of a version that this user published on this machine."""
+    with suppress(OSError, RuntimeError):  # RuntimeError: no home folder
+        return _record_of(data).is_file()
+    return False
+
+
+def _record_of(manifest: bytes) -> Path:
     given = os.environ.get("XDG_STATE_HOME", "")
     state = Path(given) if given.startswith("/") else Path.home() / ".local" / "state"
-    return state / "querytruth" / "own-versions" / durable_files.file_sha256(version / "manifest.json")[0]
+    return state / "querytruth" / "own-versions" / hashlib.sha256(manifest).hexdigest()
 
 
 def image_roots(roots: Sequence[str]) -> AbstractContextManager[None]:

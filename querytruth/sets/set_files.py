@@ -33,12 +33,13 @@ from querytruth.sets.benchmark_set import Tables, canonical_json, content_digest
 from querytruth.sets.manifest import (
     ListedFile,
     Manifest,
+    check_manifest,
     is_undamaged_manifest,
     parse_manifest,
     read_manifest,
     read_manifest_bytes,
 )
-from querytruth.sets.published_files import CHECKSUMS, is_allowed_image_path, is_own_version
+from querytruth.sets.published_files import CHECKSUMS, is_allowed_image_path, is_own_manifest, is_own_version
 from querytruth.sets.set_places import describe_place as describe_place
 from querytruth.sets.set_places import find_set as find_set
 
@@ -87,8 +88,9 @@ class StoredSet:
 def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> StoredSet:
     """Read a version's manifest and tables. Tables that are not named, or that an older version lacks, are empty. A
     path of an image that leads out of a set from elsewhere becomes null. Raises UserError."""
-    tables, is_own = {name: empty_frame(name) for name in TABLE_SCHEMAS}, is_own_version(path)
-    listed = {file["path"]: file["sha256"] for file in read_manifest(path)["files"]}
+    tables, data = {name: empty_frame(name) for name in TABLE_SCHEMAS}, read_manifest_bytes(path)
+    is_own = is_own_manifest(data)  # the very bytes that state the digests
+    listed = {file["path"]: file["sha256"] for file in check_manifest(data, path / "manifest.json")["files"]}
     largest_first = sorted(names, key=lambda name: name not in ("qrels", "images"))  # they are decoded side by side
     stored = {f"{name}.parquet": name for name in largest_first}
     for file, read in _read_ahead(path, {file: listed[file] for file in stored if file in listed}, is_own):

@@ -19,7 +19,7 @@ import pytest
 from querytruth.backends.files import parquet_files
 from querytruth.errors import UserError
 from querytruth.records import categorical_from_codes, empty_frame
-from querytruth.sets import set_publishing
+from querytruth.sets import set_files, set_publishing
 from querytruth.sets.benchmark_set import Tables, content_digest, make_canary, manifest_digest
 from querytruth.sets.manifest import read_manifest
 from querytruth.sets.published_files import record_own_version
@@ -138,6 +138,17 @@ def test_tables_of_ones_own_version_need_no_worker_and_those_of_others_do(
     other = read_set(stored.path).tables
     assert "qrels.parquet" in asked
     assert content_digest(own.to_arrow_tables()) == content_digest(other.to_arrow_tables())
+
+
+def test_a_manifest_that_is_exchanged_while_it_is_read_is_not_taken_for_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = put(tmp_path / "set", tables()), put(tmp_path / "other", tables(("cat",)))
+    record_own_version(own.path)
+    monkeypatch.setattr(set_files, "read_manifest_bytes", lambda _: (other.path / "manifest.json").read_bytes())
+    monkeypatch.setattr(set_files, "read_own_table", lambda *_: pytest.fail("its tables are of nobody known"))
+    with pytest.raises(UserError, match="checksum does not match"):
+        read_set(own.path)
 
 
 def test_a_changed_table_of_ones_own_version_is_refused(tmp_path: Path) -> None:

@@ -244,6 +244,19 @@ def test_what_a_spreadsheet_wrote_meanwhile_stays(page: TestClient, tmp_path: Pa
     assert _corrected(tmp_path) == {"EXIT": "", "Ex1t": "EXIT 1"}
 
 
+@pytest.mark.parametrize("region", ["", "a b c d", "0 0 1", "nan 0 1 1", "0.2 0.2 0 0.1", "-3 0 9 1"])
+def test_a_region_that_a_spreadsheet_changed_shows_the_whole_photo(
+    page: TestClient, tmp_path: Path, region: str
+) -> None:
+    rows = read_fact_table(tmp_path / "facts.csv")
+    changed = [row._replace(region=region) if row.value == "PARIS" else row for row in rows]
+    write_csv(tmp_path / "facts.csv", FactRow._fields, changed)
+    keys = page.get("/api/readings/queue", params={"search": "paris"}).json()["keys"]
+    (card,) = page.get("/api/readings/cards", params={"key": keys}).json()["cards"]
+    assert card["boxes"][0]["sides"] == [0, 0, 1, 1]
+    assert Image.open(io.BytesIO(page.get(f"/image/320/{keys[0]}").content)).size == (200, 160)
+
+
 def test_the_page_of_a_table_of_facts_needs_the_folder_of_its_photos(page: TestClient, tmp_path: Path) -> None:
     done = invoke("review", str(tmp_path / "facts.csv"), "--no-open")
     assert str(done.exception).endswith("needs the folder of its photos. Next: give it once: --images FOLDER")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from querytruth.evaluation.steps import StoredResult
     from querytruth.sample_album.album import AlbumImage
 
-_EVALUATED_SETS = ("sample-captions", "sample-objects", "sample-queries")
-
 
 @command
 def demo_servers(
@@ -51,6 +49,10 @@ def demo(
     """
     start = time.monotonic()
     terminal.report("querytruth demo: writing the sample album")
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    from flows.leaderboard import build_leaderboard, write_leaderboard
     from querytruth.errors import translate_write_errors
     from querytruth.sample_album.album_files import check_sample_captions, write_sample_album
     from querytruth.sets.set_files import find_set
@@ -70,7 +72,11 @@ def demo(
         is_intact = _build_sample_set("gallery", [images], out, prefect)
         tables = [f"{part}.options.path={out / 'album' / part}.csv" for part in ("captions", "descriptions")]
         is_intact &= _build_sample_set("recall", tables, out, prefect)
-        check = check_sample_captions(find_set(str(out / "datasets" / "sample-captions")), out / "album")
+        captions, texts = find_set(str(out / "datasets" / "sample-captions")), out / "album" / "descriptions.csv"
+        beside = ProcessPoolExecutor(1, get_context("spawn"))  # searches are asked while the other sets are built
+        searched = beside.submit(ask_search_services, captions, texts, out)
+        beside.shutdown(wait=False)
+        check = check_sample_captions(captions, out / "album")
         truth = f"{check.exactly_judged} of {check.queries} queries have just the images that their caption describes"
         terminal.say(f"in fact {check.ambiguous} captions are ambiguous; after merge {truth}\n")
         boxes = f"annotations={out / 'album' / 'annotations.json'}"
@@ -83,10 +89,10 @@ def demo(
         is_intact &= _build_generated_set(out, album_images, prefect)
         is_intact &= _build_sample_set("queries", [images], out, prefect, "log")
     log = _judge_log(out, album_images)
-    captions, objects, queries = (find_set(str(out / "datasets" / name)) for name in _EVALUATED_SETS)
-    texts = out / "album" / "descriptions.csv"
+    objects, queries = (find_set(str(out / "datasets" / name)) for name in ("sample-objects", "sample-queries"))
     evaluate_baselines({captions: texts, objects: None, queries: None, log: texts})
-    _ask_search_services(captions, texts, out)
+    terminal.say(searched.result())
+    write_leaderboard(build_leaderboard(captions), out / "search" / "leaderboard.html")
     _audit_queries(queries, out, album_images)
     from flows.door import Door, write_static
 
@@ -128,24 +134,23 @@ def _judge_log(out: Path, album_images: list[AlbumImage]) -> Path:
     return judged.path
 
 
-def _ask_search_services(version: Path, texts: Path, out: Path) -> None:
-    """Evaluate two search services on loopback, and print what the gates decide."""
+def ask_search_services(version: Path, texts: Path, out: Path) -> str:
+    """Evaluate two search services on loopback, and return what the gates decide, what two checks find, and what the
+    set would notice of a third search."""
     from querytruth.audit.notice import list_blind_kinds
     from querytruth.review.gate_reports import list_verdicts
     from querytruth.sample_album.demo_search import evaluate_sample_search, notice_sample_search
 
-    with terminal.reported_run():
-        _, gates, checks, _ = evaluate_sample_search(version, texts, out / "search", out / "album" / "images")
-        found, noticed = notice_sample_search(version, texts, out / "search")  # its index lacks the newest months
-    for gate in gates:
-        decided = f"gate of {gate.candidate} against {gate.baseline}: {gate.verdict}"
-        terminal.say(f"{decided} ({list_verdicts(gate)[0][2]})")
+    _, gates, checks = evaluate_sample_search(version, texts, out / "search", out / "album" / "images")
+    found, noticed = notice_sample_search(version, texts, out / "search")  # its index lacks the newest months
+    lines = [
+        f"gate of {one.candidate} against {one.baseline}: {one.verdict} ({list_verdicts(one)[0][2]})" for one in gates
+    ]
     for report in checks:
         page = out / "search" / f"check-{report.system}" / "check.html"
-        lines = [f"check of {report.golden}, {report} ({page})", *(f"  {one.query}: {one}" for one in report.failures)]
-        terminal.say("\n".join(lines))
+        lines += [f"check of {report.golden}, {report} ({page})", *(f"  {one.query}: {one}" for one in report.failures)]
     blind = [f"  {one['kind']}: {one['share']:.0%} of these are never found" for one in list_blind_kinds(found)]
-    terminal.say("\n".join([f"{found['line']} ({noticed})", *blind[:1]]))
+    return "\n".join([*lines, f"{found['line']} ({noticed})", *blind[:1]])
 
 
 @contextmanager

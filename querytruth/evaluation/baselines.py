@@ -53,9 +53,8 @@ class LexicalIndex:
         (row, gram), count = _ngrams(joined.tolist()), len(joined)
         self._known, column = np.unique(gram, return_inverse=True)
         counts = sparse.coo_matrix((np.ones(len(row)), (row, column)), (count, len(self._known))).tocsr()
-        rarity = np.log((1 + count) / (1 + np.bincount(counts.indices, minlength=len(self._known)))) + 1
-        self._weights = sparse.diags(rarity)
-        self._documents = _normalise_rows(counts @ self._weights)
+        self._rarity = np.log((1 + count) / (1 + np.bincount(counts.indices, minlength=len(self._known)))) + 1
+        self._documents = _weigh_rows(counts, self._rarity).T.tocsr()
 
     def search(self, texts: Sequence[str], k: int) -> list[tuple[NDArray[np.int64], FloatArray]]:
         """Return, per text, the places in `image_ids` and the cosines of the k most similar images, the best first.
@@ -63,7 +62,7 @@ class LexicalIndex:
         found = []
         step = max(1, _CELLS // max(len(self.image_ids), 1))
         for start in range(0, len(texts), step):
-            block = self._weigh(texts[start : start + step]) @ self._documents.T
+            block = self._weigh(texts[start : start + step]) @ self._documents
             for line in block.toarray().round(_DECIMALS):
                 best = _highest(line, k)
                 found.append((best, line[best]))
@@ -77,7 +76,7 @@ class LexicalIndex:
         inside = known[place] == gram if len(known) else np.zeros(len(place), dtype=bool)
         shape = (len(texts), len(known))
         counts = sparse.coo_matrix((np.ones(inside.sum()), (row[inside], place[inside])), shape).tocsr()
-        return _normalise_rows(counts @ self._weights)
+        return _weigh_rows(counts, self._rarity)
 
 
 def build_lexical_run(queries: pd.DataFrame, texts: pd.DataFrame, k: int) -> pd.DataFrame:
@@ -107,9 +106,12 @@ def _highest(line: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     return candidates[np.argsort(-line[candidates], kind="stable")][:k]
 
 
-def _normalise_rows(table: Any) -> Any:
-    lengths = np.sqrt(np.asarray(table.multiply(table).sum(axis=1)).ravel())
-    return (sparse.diags(1 / np.where(lengths > 0, lengths, 1)) @ table).tocsr()
+def _weigh_rows(counts: Any, rarity: FloatArray) -> Any:
+    """Weigh the columns of a CSR table in place, and scale its rows to length one."""
+    rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    counts.data *= rarity[counts.indices]
+    counts.data /= np.sqrt(np.bincount(rows, counts.data**2, minlength=counts.shape[0]))[rows]
+    return counts
 
 
 def _ngrams(texts: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from flows import evaluation, gate, leaderboard
+from flows import evaluation, gate
 from flows.check import check
 from querytruth.audit.notice import notice_set
 from querytruth.audit.requests import NoticeRequest
@@ -43,11 +43,11 @@ _GATE = release_gate.GateSpec({"ndcg@10": 0.02})
 @step("sample search services")
 def evaluate_sample_search(
     version: Path, texts: Path, folder: Path, album: Path
-) -> tuple[list[StoredResult], list[release_gate.GateReport], list[CheckReport], Path]:
+) -> tuple[list[StoredResult], list[release_gate.GateReport], list[CheckReport]]:
     """Serve the album's search by `texts`, the CSV with texts of the images, and evaluates it on the version of a set.
-    Writes the files that describe the services, golden.yaml, the reports of its checks and leaderboard.html into
-    `folder`. Returns the results of the whole and of the stale service; the gates of the stale one against the whole
-    one, and the other way round; the checks of both on the images in `album`; and the page of the leaderboard."""
+    Writes the files that describe the services, golden.yaml and the reports of its checks into `folder`. Returns the
+    results of the whole and of the stale service; the gates of the stale one against the whole one, and the other way
+    round; and the checks of both on the images in `album`."""
     judged = judged_sets.load_judged_set(version)
     assert judged.images is not None
     image_texts = run_formats.read_image_texts(texts, judged.images)
@@ -73,9 +73,7 @@ def evaluate_sample_search(
     gates = [
         gate.run_gate(judged, candidate, baseline, _GATE) for candidate, baseline in ((stale, whole), (whole, stale))
     ]
-    board = folder / "leaderboard.html"
-    leaderboard.write_leaderboard(leaderboard.build_leaderboard(version), board)
-    return results, gates, checks, board
+    return results, gates, checks
 
 
 @step("sample blind search")

@@ -77,7 +77,8 @@ class JsonService:
             pause = (retry_after(answer.headers) or 0.0) if is_retried else None
             raise SearchFailure(f"http_{answer.status}", self._excerpt(answer.body), pause)
         try:
-            return self._redact(json.loads(answer.body))
+            plain = json.loads(answer.body)
+            return self._redact(plain) if self._secrets else plain
         except (ValueError, RecursionError):
             raise SearchFailure("not_json", self._excerpt(answer.body), 0.0) from None
 

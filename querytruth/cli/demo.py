@@ -67,6 +67,7 @@ def demo(
         with translate_write_errors("write album", out, "or give --out another folder"), terminal.reported_run():
             album_images = write_sample_album(out / "album")
         terminal.say(f"{len(album_images)} images in {out / 'album' / 'images'}")
+        photos, stages = _write_photos(out, album_images), _run_generated_stages(out)
         wait_until_ready()
         images = f"images={out / 'album' / 'images'}"
         is_intact = _build_sample_set("gallery", [images], out, prefect)
@@ -85,8 +86,8 @@ def demo(
         is_intact &= _build_sample_set("precision", [images, boxes], out, prefect, "phrasings")
         uncovered = [images, "name=sample-uncovered", "select.uncovered_by=sample-phrasings"]  # which no query asks for
         is_intact &= _build_sample_set("gallery", uncovered, out, prefect)
-        is_intact &= _build_album_set(out, album_images, prefect)
-        is_intact &= _build_generated_set(out, album_images, prefect)
+        is_intact &= _build_sample_set("precision", photos, out, prefect, "album")
+        is_intact &= _build_generated_set(stages, out, album_images, prefect)
         is_intact &= _build_sample_set("queries", [images], out, prefect, "log")
     log = _judge_log(out, album_images)
     objects, queries = (find_set(str(out / "datasets" / name)) for name in ("sample-objects", "sample-queries"))
@@ -169,8 +170,8 @@ def _one_server(prefect: bool) -> Iterator[Callable[[], None]]:
         yield wait_until_ready
 
 
-def _build_album_set(out: Path, album_images: list[AlbumImage], prefect: bool) -> bool:
-    """Write photos with facts beside them, build the set of these and return whether it is intact."""
+def _write_photos(out: Path, album_images: list[AlbumImage]) -> list[str]:
+    """Write photos with facts beside them, read these, and return the keys of the set of them."""
     from builders.album.steps import refresh_tables
     from querytruth.sample_album.album_files import write_sample_photos
 
@@ -178,19 +179,17 @@ def _build_album_set(out: Path, album_images: list[AlbumImage], prefect: bool) -
     with terminal.reported_run():
         write_sample_photos(out / "photos", album_images)
         _, events = refresh_tables(out / "photos", facts, albums=True)
-    keys = [f"images={out / 'photos'}", f"annotations={facts}", f"facts.events={events}"]
-    return _build_sample_set("precision", keys, out, prefect, "album")
+    return [f"images={out / 'photos'}", f"annotations={facts}", f"facts.events={events}"]
 
 
-def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: bool) -> bool:
-    """Run the stages of the generated set and return whether it is intact. A transcript replaces the model, prepared
+def _run_generated_stages(out: Path) -> list[str]:
+    """Run the stages of the generated set, and return the keys of the set. A transcript replaces the model, prepared
     answers the person, and the album's descriptions the web."""
     from builders.generated.collect_stage import run_collect_stage
     from builders.generated.stages import run_objects_stage, run_topics_stage
     from flows.definition_loader import load_definition
     from querytruth.backends.steps import BuildRun, active_run
-    from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER, check_sample_queries, fill_in_answers
-    from querytruth.sets.set_files import find_set
+    from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER, fill_in_answers
 
     places = [
         f"topics.options.replies={SAMPLE_DEFINITIONS_FOLDER / 'transcript.jsonl'}",
@@ -210,7 +209,15 @@ def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: boo
             answer_note = f"  {answered_rows} rows of {result.file} answered as a person might answer, the rest kept"
             terminal.say(answer_note)
         run_collect_stage(definition, "generated.yaml")
-    is_intact = _build_sample_set("generated", places, out, prefect)
+    return places
+
+
+def _build_generated_set(keys: list[str], out: Path, album_images: list[AlbumImage], prefect: bool) -> bool:
+    """Build the generated set, say what of its truth is true, and return whether it is intact."""
+    from querytruth.sample_album.album_files import check_sample_queries
+    from querytruth.sets.set_files import find_set
+
+    is_intact = _build_sample_set("generated", keys, out, prefect)
     check = check_sample_queries(find_set(str(out / "datasets" / "sample-queries")), album_images)
     truth = f"in fact {check.truly_relevant} of {check.judged} judgments show what their query names"
     terminal.say(f"{truth}; {check.unjudged_relevant} other images do, too, but are unjudged\n")

@@ -63,7 +63,7 @@ bench: $(STAMP)
 	test -x .peers/bin/python || $(PYTHON) -m venv .peers
 	.peers/bin/python -m pip install --quiet $(TORCH_ARGS) "$(TORCH)"
 	.peers/bin/python -m pip install --quiet imagehash simplejpeg 'pyvips[binary]' cleanvision img2dataset scikit-learn PyWavelets \
-		datasketch pytrec_eval ir_measures ranx
+		datasketch ir_measures ranx # ir_measures brings pytrec_eval
 	.peers/bin/python -m pip install --quiet --no-deps imagededup
 	@export PYTHONPATH=. $(BYTECODE); failed=; \
 	for name in $(BESIDE_PEERS); do echo "== $$name"; \

@@ -113,8 +113,7 @@ class _Judgments:
             return rows
         rows = np.roll(rows, -(stable_hash("page", query_id) % len(rows)))[:_ROWS]
         evidence = pd.Series(self.codes["evidence"][rows])
-        turn = evidence.groupby(evidence.to_numpy()).cumcount().to_numpy()
-        chosen = np.argsort(turn, kind="stable")[:number]
+        chosen = np.argsort(evidence.groupby(evidence.to_numpy()).cumcount().to_numpy(), kind="stable")[:number]
         first, _ = pd.factorize(evidence.to_numpy()[chosen])
         picked: AnyArray = rows[chosen[np.argsort(first, kind="stable")]]
         return picked

@@ -281,5 +281,4 @@ class ImportRequest(Request):
         places = {"annotations": str(self.source.absolute()), "images": images and str(images.absolute())}
         named = {"name": self.to.name, "out": str(self.to.parent), "lose_at_most": self.lose_at_most}
         stated = {name: getattr(self, name) for name in ("format", "gallery", "split", "title", "licence")}
-        tables = dict(one.split("=", 1) for one in self.tables if "=" in one)
-        return {**places, **named, **stated, "tables": tables}
+        return {**places, **named, **stated, "tables": dict(one.split("=", 1) for one in self.tables if "=" in one)}

@@ -10,11 +10,13 @@ These clocks give no date: a clock that was reset, one that runs ahead of today,
 servers (UTC), whose day is not the local one.
 """
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,9 +31,13 @@ from querytruth.errors import UserError
 WORDING: dict[str, Any] = read_package_yaml(Path(__file__).with_suffix(".yaml"))
 KINDS: dict[str, dict[str, Any]] = WORDING["kinds"]
 _RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
+_ASIDE, _DIGIT = re.compile(r" \(\D*\)"), re.compile(r"\d")  # Chinese New Year (Spring Festival)
 _RESET_YEARS = (1904, 1970, 1980, 2000, 2001)  # whose first day cameras and file systems count from
-COMPLETE = {"person": ("person", "pseudonym"), "date": ("year", "month", "day", "season", "event", "trip"),
+COMPLETE = {"person": ("person", "pseudonym"), "date": ("year", "month", "day", "season", "holiday", "event", "trip"),
             "place": ("country", "state", "city", "location")}  # fmt: skip
+
+
+Calendar = Callable[[date], list[tuple[str, str]]]
 
 
 class FactConcept(NamedTuple):
@@ -48,10 +54,13 @@ def derive_tags(
     complete: Collection[str] = tuple(COMPLETE),
     hemisphere: str = "north",
     pseudonyms: Mapping[str, str] | None = None,
+    holidays: Iterable[str] = (),
 ) -> tuple[list[FactConcept], list[tuple[str, int]], pd.DataFrame]:
     """Return the tags, the pairs of image and position of a tag, and a row per image (index) with `faces`, the people
     marked or named on it, and per kind whether it has all of its tags. `pseudonyms`: by name of a person, without
-    regard to case, the name that stands in its place. Raises UserError for a name without one."""
+    regard to case, the name that stands in its place; `holidays`: countries whose holidays are tags. Raises UserError
+    for a name without a pseudonym, and for a country without holidays."""
+    calendars = tuple(map(_open_calendar, holidays))
     south = {row.image for row in rows if row.kind == "gps" and row.used_value.startswith("-")}
     people = {row.used_value.casefold() for row in rows if row.kind == "person" and row.used_value}
     others = {name.casefold(): other for name, other in (pseudonyms or {}).items()}
@@ -81,14 +90,14 @@ def derive_tags(
         value = row.used_value or row.value
         if row.kind == "date":  # the times of a day have the same tags
             value = value[:10] + "Z" * value.endswith("Z")
-        for concept in list_concepts(row.kind, value, row.zh * (not row.corrected), is_south):
+        for concept in list_concepts(row.kind, value, row.zh * (not row.corrected), is_south, calendars):
             add(row.image, concept) if row.is_used else doubtful[concept.kind].add(row.image)
         faces[row.image] += row.kind == "person" and row.is_used
         if row.kind == "person" and row.is_used and row.region:
             has["face"].add(row.image)
     for image, concept in _list_event_tags(rows, events):
         add(image, concept)
-    has |= dict.fromkeys(COMPLETE["person"], has["face"]) | dict.fromkeys(("event", "trip"), has["day"])
+    has |= dict.fromkeys(COMPLETE["person"], has["face"]) | dict.fromkeys(("event", "trip", "holiday"), has["day"])
     images, keys = sorted({row.image for row in rows}), sorted(spelled)
     known = {
         kind: [image in has[kind] and image not in doubtful[kind] for image in images]
@@ -102,11 +111,13 @@ def derive_tags(
 
 
 @lru_cache(1 << 16)
-def list_concepts(kind: str, value: str, zh: str = "", south: bool = False) -> tuple[FactConcept, ...]:
+def list_concepts(
+    kind: str, value: str, zh: str = "", south: bool = False, calendars: tuple[Calendar, ...] = ()
+) -> tuple[FactConcept, ...]:
     """Return the tags of a fact; empty if it cannot be asked for."""
     value = " ".join(value.split())
     if kind == "date":
-        return tuple(_list_date_concepts(value, south))
+        return tuple(_list_date_concepts(value, south, calendars))
     if kind == "rating":
         return (FactConcept(kind, "1 star" if value == "1" else f"{value} stars", f"{value}星"),)
     if kind == "favourite":
@@ -116,7 +127,7 @@ def list_concepts(kind: str, value: str, zh: str = "", south: bool = False) -> t
     return (FactConcept(kind, value, zh or value),) if kind in KINDS and value else ()
 
 
-def _list_date_concepts(value: str, south: bool) -> Iterator[FactConcept]:
+def _list_date_concepts(value: str, south: bool, calendars: tuple[Calendar, ...]) -> Iterator[FactConcept]:
     parts = value[:10].split("-")
     try:
         day = date(*[*map(int, parts), 1, 1][:3])
@@ -135,6 +146,34 @@ def _list_date_concepts(value: str, south: bool) -> Iterator[FactConcept]:
         yield FactConcept("season", f"{english} of {years}", f"{years}年{chinese}")
         if len(parts) > 2:
             yield FactConcept("day", f"{day.day} {month.en}", f"{month.zh}{day.day}日")
+            for english, chinese in chain.from_iterable(calendar(day) for calendar in calendars):
+                yield FactConcept("holiday", english, chinese)
+                yield FactConcept("holiday", f"{english} {day.year}", f"{day.year}年{chinese}")
+
+
+@cache
+def _open_calendar(country: str) -> Calendar:
+    """Return the function that names the holidays of a day in English and Chinese, by the package `holidays`; days off
+    in place of others are none. Raises UserError for an unknown country, and without the package."""
+    try:
+        import holidays
+    except ImportError:
+        next_step = "pip install 'querytruth[holidays]'"
+        raise UserError("read facts", "facts.holidays", "needs the package holidays", next_step) from None
+    languages = holidays.list_localized_countries().get(country)
+    if languages is None:
+        reason = "is not a country with known holidays"
+        raise UserError("read facts", f"facts.holidays: {country}", reason, "write a code such as CN or US")
+    spoken = [next((one for one in wanted if one in languages), None) for wanted in (("en_US", "en_GB"), ("zh_CN",))]
+    english, chinese = (holidays.country_holidays(country, language=one, observed=False) for one in spoken)
+
+    def name(day: date) -> list[tuple[str, str]]:
+        found = zip(english.get_list(day), chinese.get_list(day), strict=False)
+        named = [(_ASIDE.sub("", one), _ASIDE.sub("", other)) for one, other in found]
+        own = [(one, other if spoken[1] else WORDING["holidays"].get(one, one)) for one, other in named]
+        return [pair for pair in own if not _DIGIT.search(pair[0])]  # "Day off (substituted from 02/07/2021)"
+
+    return name
 
 
 def read_local_time(value: str) -> datetime | None:

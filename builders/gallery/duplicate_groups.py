@@ -86,8 +86,7 @@ def _relate_all(components: list[RowIndices], relate: RelationFinder) -> list[tu
 
 def _stars_of(relations: Relations, is_damaged: BoolArray, is_mute: BoolArray) -> RowIndices:
     """Return, for each row of a component (in the order of preference), the position of its representative."""
-    count = len(relations)
-    centre = np.full(count, -1, dtype=np.int64)
+    centre = np.full(len(relations), -1, dtype=np.int64)
     while (left := np.flatnonzero(centre < 0)).size:
         sound = left[~is_damaged[left]]
         stars = [

@@ -86,8 +86,7 @@ def _members(group: RowIndices, regions: list[int]) -> list[RowIndices]:
 
 def _rows_of(ids: pd.Series, decisions: Sequence[ImagePairDecision]) -> dict[str, RowIndices]:
     """Return the rows of each image that has a decision, sorted by image."""
-    named = sorted({one for decision in decisions for one in decision.images})
-    rows = np.flatnonzero(ids.isin(named).to_numpy())
+    rows = np.flatnonzero(ids.isin(sorted({one for decision in decisions for one in decision.images})).to_numpy())
     rows_by_id: dict[str, list[int]] = {}
     for row, name in zip(rows.tolist(), ids.iloc[rows].astype("str").tolist(), strict=True):
         rows_by_id.setdefault(name, []).append(row)

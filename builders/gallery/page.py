@@ -89,8 +89,7 @@ def _groups(tables: Tables, sizes: pd.Series, groups: int, members: int) -> Iter
     in_set = rows["is_representative"].astype(bool) & rows["image_id"].isin(ids[ids.isin(rows["image_id"])])
     names = rows["image_id"].where(in_set, rows["item"])
     keys = [ThumbnailKey("image" if inside else "item", name) for inside, name in zip(in_set, names, strict=True)]
-    plain = rows.astype(object).where(rows.notna(), None).assign(key=keys)
-    by_group = dict(list(plain.groupby("duplicate_group")))
+    by_group = dict(list(rows.astype(object).where(rows.notna(), None).assign(key=keys).groupby("duplicate_group")))
     for name, size in largest:
         every = sorted(by_group[name].itertuples(index=False), key=_match_order)
         yield int(size), every[:members], [row.item for row in every[members : members + _NAMED]]

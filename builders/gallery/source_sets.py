@@ -60,8 +60,7 @@ def is_uncovered(images: pd.DataFrame, options: SelectionOptions, out: Path) -> 
     _, uncovered = find_uncovered(images, images["image_id"].isin(relevant.astype("str")).to_numpy())
     if not uncovered.any():
         reason = "has queries for every part of these images" if len(relevant) else "has no judgments"
-        next_step = "remove select.uncovered_by, or give another set"
-        raise UserError(_STAGE, options.uncovered_by, reason, next_step)
+        raise UserError(_STAGE, options.uncovered_by, reason, "remove select.uncovered_by, or give another set")
     return uncovered
 
 

@@ -204,8 +204,7 @@ def export_review_table(
             return path
         _import_decisions(definition, stage, filled, path, effective_options.allow)
     _write(export, exported_table_path(generation_folder(definition), stage, export.export_id))
-    log = read_decisions(generation_folder(definition) / stage, QueryDecision)
-    _write(fill_in_decisions(export, log), path)
+    _write(fill_in_decisions(export, read_decisions(generation_folder(definition) / stage, QueryDecision)), path)
     return path
 
 

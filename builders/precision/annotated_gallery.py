@@ -154,8 +154,7 @@ def join_annotations(
 
     parts, rejected_boxes = [], [file.rejected_boxes for file in files]
     for file, rows, label in zip(files, listed.rows, labels, strict=True):
-        codes = label.astype(np.int32)
-        good, rejected = accept_boxes(file, image_of[rows], images, codes, left_out, with_sides)
+        good, rejected = accept_boxes(file, image_of[rows], images, label.astype(np.int32), left_out, with_sides)
         parts += good
         rejected_boxes += rejected
         bad = [
@@ -178,8 +177,7 @@ def join_annotations(
 
 def _find_listed_twice(files: list[AnnotationFile], listed: ListedImages) -> pd.DataFrame:
     rows = np.concatenate(listed.rows) if files else np.empty(0, dtype=np.int64)
-    again = np.flatnonzero(pd.Series(rows).duplicated())
-    names = listed.images["file_name"].to_numpy()[rows[again]]
+    names = listed.images["file_name"].to_numpy()[rows[np.flatnonzero(pd.Series(rows).duplicated())]]
     return rejection_rows(list(names), "rejected", "listed_in_another_file")
 
 

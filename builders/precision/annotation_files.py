@@ -45,7 +45,7 @@ def read_annotations(
     """Read one file; `progress` receives the bytes read so far in pieces. Raises UserError where it is neither in COCO
     form nor a file of tags or facts."""
     if is_fact_file(path):
-        return read_facts(path, **(facts or FactOptions()).model_dump())
+        return read_facts(path, facts or FactOptions())
     if is_tag_file(path):
         return read_tags(path, least_tag_score)
     name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
@@ -73,8 +73,7 @@ def read_annotations(
         digest = records.sha256
     if missing := [key for key in _KEYS[:3] if key not in seen]:
         has = ", ".join(repr(key) for key in sorted(seen)[:8]) or "nothing"
-        reason = f"has no key {missing[0]!r} (its keys: {has})"
-        raise UserError("read annotations", name, reason, OTHER_FORM)
+        raise UserError("read annotations", name, f"has no key {missing[0]!r} (its keys: {has})", OTHER_FORM)
     image_table = images.table(_licence_names(other_values["licenses"]))
     _check_records(name, boxes.rejections, boxes.entered)
     _check_records(name, images.rejections, images.entered)

@@ -208,8 +208,7 @@ def parse_record_id(value: Any) -> int | str | None:
     """Return an integer (3.0 is 3) or a string, None for anything else."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_whole or is_utf8_text(value) else None
+    return value if (isinstance(value, int) and not isinstance(value, bool)) or is_utf8_text(value) else None
 
 
 def abbreviate_record(record: object) -> str:

@@ -74,16 +74,20 @@ class TagOptions(definitions.StrictModel):
     propose_from: float | None = Field(None, ge=0, le=1)
 
 
+Once = AfterValidator(definitions.reject_repetition)
+
+
 class FactOptions(definitions.StrictModel):
     """How a table of facts is read (annotations in .csv with image, kind and value). `complete`: the kinds of which an
     image has all tags: people where it has a face, dates and places of a level where it has one. `events`: the table of
     events; `pseudonyms`: a table of name and pseudonym; `hemisphere`: whose seasons count where coordinates are
-    missing."""
+    missing; `holidays`: countries, such as CN or US, whose holidays are tags."""
 
     complete: list[Literal["person", "date", "place"]] = Field(["person", "date", "place"])
     events: Path | None = None
     pseudonyms: Path | None = None
     hemisphere: Literal["north", "south"] = "north"
+    holidays: Annotated[list[str], Once] = Field([])
 
 
 class FamilyRuleOptions(definitions.StrictModel):
@@ -130,7 +134,6 @@ def _resolve_table(text: str, folder: BaseFolder) -> str:
 
 
 TableName = Annotated[str, PathRule(_resolve_table)]  # of a shipped table, or a path
-Once = AfterValidator(definitions.reject_repetition)
 
 
 class PrecisionDefinition(definitions.SetDefinition):

@@ -367,8 +367,7 @@ def _pair_boxes(
     """Return the detections and the annotated boxes (positions) that are at the same place of the same image."""
     one = pd.DataFrame({"image": image, "found": np.arange(len(boxes))})
     wanted = np.flatnonzero(np.isin(at, image[image >= 0]))
-    other = pd.DataFrame({"image": at[wanted], "annotated": wanted})
-    pairs = one[one["image"] >= 0].merge(other, on="image")
+    pairs = one[one["image"] >= 0].merge(pd.DataFrame({"image": at[wanted], "annotated": wanted}), on="image")
     a = boxes[["x", "y", "width", "height"]].to_numpy(dtype=float)[pairs["found"].to_numpy()]
     b = annotated[["x", "y", "width", "height"]].to_numpy(dtype=float)[pairs["annotated"].to_numpy()]
     with np.errstate(invalid="ignore", over="ignore"):

@@ -14,6 +14,7 @@ from builders.album.fact_table import FACT_COLUMNS
 from builders.album.fact_tags import derive_tags
 from builders.album.steps import read_events, read_fact_table, read_pseudonyms
 from builders.precision.annotated_gallery import AnnotationFile
+from builders.precision.definition import FactOptions
 from builders.precision.label_index import BitWords, pack_image_rows
 from builders.precision.tag_files import make_tag_annotations
 from builders.precision.tag_tree import LabelConcept
@@ -27,14 +28,13 @@ def is_fact_file(path: Path) -> bool:
     return is_table and {*FACT_COLUMNS[:3]} <= {*read_columns(path, usual=FACT_COLUMNS)}
 
 
-def read_facts(
-    path: Path, complete: list[str], hemisphere: str, events: Path | None, pseudonyms: Path | None
-) -> AnnotationFile:
-    """Read a table of facts as annotations of whole images. Raises UserError for a table in another form, and for a
-    name of a person without a pseudonym, where there are some."""
-    rows, names = read_fact_table(path), None if pseudonyms is None else read_pseudonyms(pseudonyms)
-    dated = [] if events is None else read_events(events)
-    concepts, pairs, facts = derive_tags(rows, dated, complete, hemisphere, names)
+def read_facts(path: Path, options: FactOptions) -> AnnotationFile:
+    """Read a table of facts as annotations of whole images. Raises UserError for a table in another form, and where
+    `derive_tags` does."""
+    rows = read_fact_table(path)
+    names = None if options.pseudonyms is None else read_pseudonyms(options.pseudonyms)
+    dated = [] if options.events is None else read_events(options.events)
+    concepts, pairs, facts = derive_tags(rows, dated, options.complete, options.hemisphere, names, options.holidays)
     doubtful = [
         Rejection(f"{path.name} line {number}", "rejected", "contradiction", detail=f"{row.kind} {row.value}")
         for number, row in enumerate(rows, start=2)

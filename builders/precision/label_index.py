@@ -171,5 +171,4 @@ def _group(pairs: Ints) -> dict[int, Ints]:
     """Return the rows of each label."""
     pairs = np.unique(pairs, axis=0)
     labels, first = np.unique(pairs[:, 0], return_index=True)
-    rows = np.split(pairs[:, 1], first[1:]) if len(labels) else []
-    return dict(zip(labels.tolist(), rows, strict=True))
+    return dict(zip(labels.tolist(), (np.split(pairs[:, 1], first[1:]) if len(labels) else []), strict=True))

@@ -184,8 +184,7 @@ def _sample(
     for mix in level:
         own = stable_hash(seed, "seed", *[keys[code] for code in mix])
         shared = set.intersection(*[combinable[part] for part in mix])
-        others = [code for code in seeds if code in shared]
-        codes = _supported(mix, others, index, rules.min_images).tolist()
+        codes = _supported(mix, [code for code in seeds if code in shared], index, rules.min_images).tolist()
         order = np.argsort(mix_bits(np.array([label_hashes[c] for c in codes], np.uint64) ^ np.uint64(own)))
         chains.append((own, [tuple(sorted((*mix, codes[place]))) for place in order[: rules.sampled_labels]]))
     sampled: set[Mix] = set()

@@ -110,8 +110,7 @@ def add_folder_images(
     found = find_listed_images(definition.images, names, [Path(file.path) for file in files])
     others = list_other_images(definition.images, [one for of_file in found for one in of_file], definition.out)
     first, *rest = files
-    rows = list_tagged_images(others)
-    images = pd.concat([first.images, rows], ignore_index=True)
+    images = pd.concat([first.images, list_tagged_images(others)], ignore_index=True)
     return [replace(first, images=images, images_entered=first.images_entered + len(others)), *rest]
 
 

@@ -183,8 +183,7 @@ def _more_right(manifest: Manifest, tables: Tables) -> int:
     """Return the number of relevant judgments beyond one per query."""
     counts = manifest["counts"]["by_grade"]
     right = sum(int(number) for grade, number in counts.items() if int(grade) > 0)
-    answered = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].nunique()
-    return right - int(answered)
+    return right - int(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].nunique())
 
 
 def _ambiguity(ambiguity: Ambiguity, selection: RecallSelection, tables: Tables) -> _TemplateData:

@@ -83,8 +83,7 @@ def build_caption_queries(captions: pd.DataFrame, definition: RecallDefinition) 
     judge = np.where(captions["note"].isna(), unreviewed, "human")
     evidence = captions["note"].fillna("written for this image")
     qrels = captions[["query_id", "image_id"]].assign(relevance=np.int8(1), judged_by=judge, evidence=evidence)
-    names = ["query_id", "image_id", "judged_by", "evidence"]
-    return queries, qrels.astype(dict.fromkeys(names, "category"))
+    return queries, qrels.astype(dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category"))
 
 
 def list_recall_prompts(definition: RecallDefinition) -> list[Prompt]:

@@ -32,7 +32,6 @@ def apply(decisions: ApplyParameters) -> State[Any]:
     """Publish the next version of a set from the decisions made on the newest one."""
 
     def work() -> State[Any]:
-        path = find_set(decisions.of, decisions.out)
-        return publish_state(apply_decisions(path, accept_loss=False))
+        return publish_state(apply_decisions(find_set(decisions.of, decisions.out), accept_loss=False))
 
     return execute_on_threads((decisions.of, "apply"), decisions.workers, decisions.hours, work)

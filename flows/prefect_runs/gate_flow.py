@@ -60,6 +60,5 @@ def gate_service(parameters: GateParameters) -> State[Any]:
     if report.verdict == "PASS":
         return Completed(name="Passed", message=message)
     if report.verdict in ("UNDECIDED", "IDENTICAL"):
-        state = Completed if parameters.undecided == "pass" else Failed
-        return state(name="Undecided", message=message)
+        return (Completed if parameters.undecided == "pass" else Failed)(name="Undecided", message=message)
     return Failed(name="Worse", message=message)

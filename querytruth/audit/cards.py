@@ -110,8 +110,7 @@ class AuditCards(deck.LogView[AuditAnswer]):
         if name not in self.samples:
             return []
         if self.samples[name].growing is not None and state in ("all", "open"):
-            answered = self.list_keys(name, "decided") if state == "all" else []
-            return answered + self.hand_out(name)[0]
+            return (self.list_keys(name, "decided") if state == "all" else []) + self.hand_out(name)[0]
         disputed = set(self.collect(name).disputed)
         wanted: dict[str, Callable[[Pair], bool]] = {
             "all": lambda _pair: True,

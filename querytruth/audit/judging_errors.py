@@ -83,8 +83,7 @@ def bound_errors(ratings: Mapping[Pair, Sequence[bool]], alpha: float) -> ErrorB
 
 def _weigh(grid: FloatArray) -> FloatArray:
     """Jeffreys' prior of a share: uniform in arcsin(sqrt(share)), by the cell of each point."""
-    edges = np.concatenate([grid[:1], (grid[1:] + grid[:-1]) / 2, grid[-1:]])
-    return np.diff(np.arcsin(np.sqrt(edges)))
+    return np.diff(np.arcsin(np.sqrt(np.concatenate([grid[:1], (grid[1:] + grid[:-1]) / 2, grid[-1:]]))))
 
 
 def _bound_count(expected: FloatArray, chance: FloatArray, alpha: float) -> int:

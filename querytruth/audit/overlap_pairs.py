@@ -53,8 +53,7 @@ class NearHashIndex:
         pair once."""
         for start in range(0, len(others), _AT_ONCE):
             block = others[start : start + _AT_ONCE]
-            found = [self._compare(block, band) for band in _BANDS]
-            pairs = np.unique(np.concatenate(found, axis=1), axis=1)
+            pairs = np.unique(np.concatenate([self._compare(block, band) for band in _BANDS], axis=1), axis=1)
             yield pairs[0], pairs[1] + start, self._distances(block, pairs[0], pairs[1])
 
     def _compare(self, block: Hashes, band: int) -> RowIndices:

@@ -102,8 +102,7 @@ def estimate_total(counts: StratumCounts) -> IntervalEstimate:
     """Return the number of relevant pairs in all strata."""
     sizes = np.asarray(counts.size, dtype=np.float64)
     shares = estimate_proportion(counts.relevant, counts.drawn, sizes)
-    parts = IntervalEstimate(shares.value * sizes, shares.low * sizes, shares.high * sizes)
-    return sum_estimates(parts).clip(0)
+    return sum_estimates(IntervalEstimate(shares.value * sizes, shares.low * sizes, shares.high * sizes)).clip(0)
 
 
 def estimate_truth(judged_relevant: StratumCounts, others: StratumCounts) -> TruthEstimates:

@@ -69,8 +69,7 @@ def measure_shortcuts(tables: Tables) -> list[ShortcutResult]:
 def _measure(
     system: ShortcutSystem, sample: JudgedSample, permutations: RowIndices, tie_order: FloatArray
 ) -> ShortcutResult:
-    count = len(sample.images)
-    discounts = 1 / np.log2(np.arange(count) + 2)
+    discounts = 1 / np.log2(np.arange(len(sample.images)) + 2)
     worth = np.empty(system.scores.shape)
     np.put_along_axis(worth, _order(system.scores, tie_order), np.broadcast_to(discounts, worth.shape), axis=1)
     relevant = sample.relevant_counts()

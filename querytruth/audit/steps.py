@@ -209,8 +209,7 @@ def start_audit(
         about["people"] = keys.people
     if keys.goal:
         about["goal"] = keys.goal
-    pairs = sample[["query_id", "image_id"]].to_csv(index=False)
-    audit_id = content_id("a", canonical_json(about).decode(), pairs)
+    audit_id = content_id("a", canonical_json(about).decode(), sample[["query_id", "image_id"]].to_csv(index=False))
     if name in audit_files.list_audits(path.parent):
         stored = audit_files.read_audit_manifest(folder)
         if stored["audit_id"] == audit_id:

@@ -202,8 +202,7 @@ def _run_generated_stages(out: Path) -> list[str]:
     with active_run(BuildRun()):
         for run_stage in (run_topics_stage, run_objects_stage):
             result = run_stage(definition, "generated.yaml")
-            summary = f"{result.stage} from a transcript: {result.health.summary_line}"
-            terminal.say(summary)
+            terminal.say(f"{result.stage} from a transcript: {result.health.summary_line}")
             terminal.say(f"  report: {result.page}")
             answered_rows = fill_in_answers(result.file, result.stage)
             answer_note = f"  {answered_rows} rows of {result.file} answered as a person might answer, the rest kept"

@@ -54,8 +54,7 @@ def doctor(json: JsonOption = False, *, request: TypedCheck) -> None:
     else:
         for check in checks:
             state = "ok" if check.problem is None else "problem"
-            line = f"{state:8}{check.name}: {check.problem or check.found}"
-            terminal.say(line)
+            terminal.say(f"{state:8}{check.name}: {check.problem or check.found}")
     if any(check.problem is not None for check in checks):
         raise SystemExit(1)
 

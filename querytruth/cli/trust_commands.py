@@ -144,16 +144,14 @@ def overlap(json: options.JsonOption = False, *, request: OverlapRequest) -> Non
     others = {name.replace("_", " "): len(queries) for name, queries in summary["queries_by_overlap"].items()}
     rest = "".join(f"; {others[name]:,} {name}" for name in ("partly leaked", "unknown") if name in others)
     terminal.say(f"pairs: {pairs}\n{leaked}{rest} ({by})")
-    read = f"{summary['images_compared']:,} of {summary['images']:,} images of the set were compared"
-    terminal.say(read)
+    terminal.say(f"{summary['images_compared']:,} of {summary['images']:,} images of the set were compared")
     if summary["by_bytes_alone"]:
         alone = describe_bytes_alone(summary["by_bytes_alone"])
         terminal.say(f"without a hash, so edited copies are not found: {alone}")
     terminal.say(f"not checked: {'; '.join(summary['not_searched'])}")
     terminal.say(f"written: {page}")
     if request.drop:
-        says = f"{dropped:,} queries marked to be dropped; next: querytruth apply {request.of}"
-        terminal.say(says)
+        terminal.say(f"{dropped:,} queries marked to be dropped; next: querytruth apply {request.of}")
 
 
 @command

@@ -172,8 +172,7 @@ def _grid(places: Tensor, size: int) -> Tensor:
     y, x = torch.meshgrid(steps, steps, indexing="ij")
     flat = torch.stack([x, y, torch.ones_like(x)], dim=-1).view(-1, 3)
     mapped = flat @ places.transpose(1, 2)
-    depth = mapped[..., 2:].clamp(min=1e-6)
-    return (mapped[..., :2] / depth).view(-1, size, size, 2)
+    return (mapped[..., :2] / mapped[..., 2:].clamp(min=1e-6)).view(-1, size, size, 2)
 
 
 def _saturation(factor: Tensor) -> Tensor:
@@ -202,14 +201,12 @@ def _coloured(images: Tensor, changes: AugmentationParameters) -> Tensor:
 
 
 def _luma(images: Tensor) -> Tensor:
-    weights = torch.tensor(_LUMA, device=images.device).view(1, 3, 1, 1)
-    return (images * weights).sum(dim=1, keepdim=True)
+    return (images * torch.tensor(_LUMA, device=images.device).view(1, 3, 1, 1)).sum(dim=1, keepdim=True)
 
 
 def _normalised(images: Tensor) -> Tensor:
     mean = torch.tensor(MEAN, device=images.device).view(1, 3, 1, 1)
-    deviation = torch.tensor(STD, device=images.device).view(1, 3, 1, 1)
-    return (images - mean) / deviation
+    return (images - mean) / torch.tensor(STD, device=images.device).view(1, 3, 1, 1)
 
 
 def _erased(rules: Augmentation, chosen: Tensor, area: Tensor, shape: Tensor, across: Tensor, down: Tensor) -> Tensor:

@@ -56,8 +56,7 @@ def contrastive_loss(
 
 
 def _direction_loss(cosines: Tensor, is_relevant: Tensor, weight: float, rules: LossRules) -> Tensor:
-    own = torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
-    negative = ~(is_relevant | own)
+    negative = ~(is_relevant | torch.eye(len(cosines), dtype=torch.bool, device=cosines.device))
     loss = info_nce(cosines / rules.temperature, negative, rules.smoothing)
     if not rules.hard_negatives:
         return loss
@@ -68,8 +67,7 @@ def _direction_loss(cosines: Tensor, is_relevant: Tensor, weight: float, rules: 
 def info_nce(logits: Tensor, negative: Tensor, smoothing: float) -> Tensor:
     """The cross entropy of each row's own column against it and its negatives. Smoothing is spread over those columns
     alone: with every other column a negative this is torch's cross_entropy with label_smoothing."""
-    own = torch.eye(len(logits), dtype=torch.bool, device=logits.device)
-    counted = negative | own
+    counted = negative | torch.eye(len(logits), dtype=torch.bool, device=logits.device)
     chances = logits.masked_fill(~counted, float("-inf")).log_softmax(dim=1)
     wanted = -chances.diagonal()
     even = -chances.masked_fill(~counted, 0.0).sum(dim=1) / counted.sum(dim=1)

@@ -193,8 +193,7 @@ def pool_tokens(hidden: Tensor, mask: Tensor, method: str) -> Tensor:
 def _mean(hidden: Tensor, mask: Tensor) -> Tensor:
     inside = mask.unsqueeze(-1).float()
     # Chosen, not multiplied: a padded position that overflowed in half precision would leave NaN.
-    kept = torch.where(inside > 0, hidden.float(), 0.0)
-    return kept.sum(dim=1) / inside.sum(dim=1).clamp(min=1)
+    return torch.where(inside > 0, hidden.float(), 0.0).sum(dim=1) / inside.sum(dim=1).clamp(min=1)
 
 
 def _max(hidden: Tensor, mask: Tensor) -> Tensor:

@@ -106,7 +106,7 @@ def _highest(line: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     return candidates[np.argsort(-line[candidates], kind="stable")][:k]
 
 
-def _weigh_rows(counts: Any, rarity: FloatArray) -> Any:
+def _weigh_rows(counts: sparse.csr_matrix, rarity: FloatArray) -> sparse.csr_matrix:
     """Weigh the columns of a CSR table in place, and scale its rows to length one."""
     rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
     counts.data *= rarity[counts.indices]

@@ -112,5 +112,4 @@ def _running(values: FloatArray, query: RowIndices) -> FloatArray:
 
 def _find_starts(query: RowIndices) -> RowIndices:
     """Return per row the first row of its query; the rows are by query."""
-    is_first = np.append(True, query[1:] != query[:-1])[: len(query)]
-    return np.maximum.accumulate(np.arange(len(query)) * is_first)
+    return np.maximum.accumulate(np.arange(len(query)) * np.append(True, query[1:] != query[:-1])[: len(query)])

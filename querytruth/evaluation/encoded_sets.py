@@ -130,8 +130,7 @@ def encode_images(
     def encode(names: list[str], advance: Advance) -> tuple[list[int], Vectors]:
         jobs = [PixelsJob(str(by_key[name].location), MAX_IMAGE_SIDE, name) for name in names]
         decoded_images, start = DecodedImages(jobs, advance), time.perf_counter()
-        changed = map(IMAGE_CHANGES[change], decoded_images) if change else decoded_images
-        vectors = embedder.encode_images(changed)
+        vectors = embedder.encode_images(map(IMAGE_CHANGES[change], decoded_images) if change else decoded_images)
         seconds.append((len(names), time.perf_counter() - start))
         failures.update({names[number]: fault for number, fault in decoded_images.failures.items()})
         return [number for number in range(len(names)) if number not in decoded_images.failures], vectors

@@ -236,8 +236,7 @@ def find_representatives(duplicates: pd.DataFrame, image_ids: pd.Series) -> pd.S
     inside = duplicates[find_positions(to_id_array(image_ids), to_id_array(duplicates["image_id"])) >= 0]
     ordered = inside.sort_values(["is_representative", "image_id"], ascending=[False, True])
     lead = ordered.drop_duplicates("duplicate_group").set_index("duplicate_group")["image_id"]
-    members = duplicates.drop_duplicates("image_id").set_index("image_id")["duplicate_group"]
-    mapped = members.map(lead).dropna()
+    mapped = duplicates.drop_duplicates("image_id").set_index("image_id")["duplicate_group"].map(lead).dropna()
     return mapped[mapped != mapped.index].astype("str")
 
 

@@ -287,8 +287,7 @@ def select_part(judged: JudgedSet, part: Mapping[str, str | int]) -> JudgedSet:
 def _has_value(queries: pd.DataFrame, column: str, value: str) -> "pd.Series[bool]":
     if column not in PART_COLUMNS:
         raise UserError(_STAGE, column, "is not a column to filter by", suggest_choice(column, list(PART_COLUMNS)))
-    values = queries[column].dropna() if column in queries else pd.Series(dtype="str")
-    names = values.astype("str")
+    names = (queries[column].dropna() if column in queries else pd.Series(dtype="str")).astype("str")
     families = names.str.split("/").str[0] if column == "family" else names
     found = (names == value) | (families == value)
     if not found.any():

@@ -60,8 +60,7 @@ def _find_better(values: list[FloatArray], clusters: AnyArray | None) -> NDArray
     )
     for (one, other), p in zip(pairs, p_values.tolist(), strict=True):
         if p <= 1 - CONFIDENCE_LEVEL:
-            is_first = values[one].mean() > values[other].mean()
-            is_better[(one, other) if is_first else (other, one)] = True
+            is_better[(one, other) if (values[one].mean() > values[other].mean()) else (other, one)] = True
     return is_better
 
 

@@ -91,8 +91,7 @@ def make_live_system(described: SystemFile, judged: JudgedSet, options: AskOptio
         raise UserError("evaluate", described.name, "needs texts, which bare judgments do not have", "give a set")
     if options.is_offline and options.is_refreshed:
         raise UserError("evaluate", described.name, "cannot be asked again offline", "choose --offline or --refresh")
-    identity = described.system.identity
-    digest = hashlib.sha256(canonical_json(identity.as_record())).hexdigest()
+    digest = hashlib.sha256(canonical_json(described.system.identity.as_record())).hexdigest()
     description: SystemDescription = {
         "kind": "system",
         "name": described.name,

@@ -143,8 +143,7 @@ def negatives_at_k(ranked: RankedRun, k: int) -> FloatArray:
 def compute_cmc_curve(ranked: RankedRun, k: int) -> FloatArray:
     """Return the mean Hit@1 to Hit@k: a curve that never falls."""
     firsts = ranked.hits.rank[ranked.hits.ordinal == 1]
-    first_hit_counts = np.bincount(firsts[firsts <= k], minlength=k + 1)[1:]
-    return np.cumsum(first_hit_counts) / len(ranked.truth.query_ids)
+    return np.cumsum(np.bincount(firsts[firsts <= k], minlength=k + 1)[1:]) / len(ranked.truth.query_ids)
 
 
 def compute_precision_recall_curve(ranked: RankedRun, k: int) -> tuple[FloatArray, FloatArray]:

@@ -78,8 +78,7 @@ def measure_absent(
     answered = best.reindex(ranked.truth.query_ids.to_pylist()).fillna(-np.inf).to_numpy()
     empty = best.reindex(sorted(absent)).fillna(-np.inf).to_numpy()
     ranks = pd.Series(np.concatenate([answered, empty])).rank().to_numpy()[: len(answered)]
-    pairs = len(answered) * len(empty)
-    auroc = float((ranks.sum() - len(answered) * (len(answered) + 1) / 2) / pairs)
+    auroc = float((ranks.sum() - len(answered) * (len(answered) + 1) / 2) / (len(answered) * len(empty)))
     low, high = _bound_auroc(auroc, len(answered), len(empty))
     return {
         "auroc": auroc,
@@ -219,5 +218,4 @@ def find_reversed_matrix(
 def _count_pairs_in_order(scores: FloatArray, columns: RowIndices) -> float:
     """Return how many pairs of a relevant image (`columns`) and another are in order; equal scores count half."""
     others, relevant = np.sort(np.delete(scores, columns)), scores[columns]
-    below = np.searchsorted(others, relevant, "left") + np.searchsorted(others, relevant, "right")
-    return float(below.sum() / 2)
+    return float((np.searchsorted(others, relevant, "left") + np.searchsorted(others, relevant, "right")).sum() / 2)

@@ -59,8 +59,7 @@ def encode_by_arrays(name: str, arrays: tuple[Any, ...], all_ids: tuple[Any, Any
 
 def _select(vectors: Vectors, all_ids: object, ids: pa.Array) -> EncodedItems:
     """Return the rows of these ids."""
-    rows = find_positions(to_id_array(all_ids), ids)
-    return EncodedItems(ids, vectors[rows], np.ones(len(ids), dtype=bool))
+    return EncodedItems(ids, vectors[find_positions(to_id_array(all_ids), ids)], np.ones(len(ids), dtype=bool))
 
 
 def _check_array(what: str, array: Any, ids: Any) -> Vectors:

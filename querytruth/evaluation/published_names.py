@@ -64,8 +64,7 @@ def match_names(
         what = "queries" if key == "query_id" else "images"
         listed = "; ".join(sorted(ambiguous)[:_EXAMPLES])
         reason = f"has {len(ambiguous):,} names that match several {what} ({listed})"
-        next_step = f"use their {key}" + (", or full paths" if key == "image_id" else "")
-        raise UserError(*about, reason, next_step)
+        raise UserError(*about, reason, (f"use their {key}" + (", or full paths" if key == "image_id" else "")))
     return NameMatch(found, {name: count for name, count in by_column.items() if count})
 
 
@@ -87,8 +86,7 @@ def rename_ids(run: pd.DataFrame, column: str, match: NameMatch) -> pd.DataFrame
     place, distinct = pd.factorize(targets)
     if column == "query_id" and len(distinct) < len(names):
         order = pd.DataFrame({"target": targets, "other": names != targets, "name": names})
-        first = order.sort_values(["target", "other", "name"]).drop_duplicates("target").index
-        is_first = np.isin(codes, first)
+        is_first = np.isin(codes, order.sort_values(["target", "other", "name"]).drop_duplicates("target").index)
         run, codes = run[is_first].reset_index(drop=True), codes[is_first]
     renamed = run.assign(
         **{column: pd.Categorical.from_codes(place[codes], categories=pd.Index(distinct, dtype="str"))}

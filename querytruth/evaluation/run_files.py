@@ -240,8 +240,7 @@ def _unwrap(path: Path, whole: object) -> Any:
 
 def _depth(value: Any) -> int:
     """Return the number of objects within each other, by the first entries."""
-    is_object = isinstance(value, list) and value and isinstance(value[0], tuple)
-    return 1 + _depth(value[0][1]) if is_object else 0
+    return 1 + _depth(value[0][1]) if (isinstance(value, list) and value and isinstance(value[0], tuple)) else 0
 
 
 def _find_id(place: str, record: dict[str, Any], names: Sequence[str]) -> str:
@@ -368,8 +367,7 @@ def read_run_and_order(path: Path, *, by_scores: bool = False) -> tuple[pd.DataF
     with translate_read_errors(_STAGE, path, also=(EOFError, zlib.error)):
         if path.suffix.lower() == ".gz":
             return _read_gzipped(path, by_scores=by_scores)
-        form = _FORMS.get(path.suffix.lower()) or _recognise_form(path)
-        table = form(path)
+        table = (_FORMS.get(path.suffix.lower()) or _recognise_form(path))(path)
     if not len(table):
         raise UserError(_STAGE, path, "contains no rows", "give a run with results")
     if by_scores:

@@ -89,8 +89,7 @@ def match_run(
     removed = set(left_out[1].loc[left_out[1]["known_in"] != "", "id"])
     first_removed = 0
     if removed:
-        first = rank_first_results(run[matched], _SHOWN)
-        first_removed = int(first["image_id"].isin(removed).sum())
+        first_removed = int(rank_first_results(run[matched], _SHOWN)["image_id"].isin(removed).sum())
         is_removed = np.array([name in removed for name in images.to_pylist()])
         matched &= ~is_removed[image] | (image < 0)
     new_queries: frozenset[str] = frozenset()

@@ -100,5 +100,4 @@ def _bound_share(share: float, draws: float) -> tuple[float, float]:
     tail = (1 - CONFIDENCE_LEVEL) / 2
     hits, misses = share * draws, (1 - share) * draws
     low = float(betaincinv(hits, misses + 1, tail)) if hits > 0 else 0.0
-    high = float(betaincinv(hits + 1, misses, 1 - tail)) if misses > 0 else 1.0
-    return low, high
+    return low, (float(betaincinv(hits + 1, misses, 1 - tail)) if misses > 0 else 1.0)

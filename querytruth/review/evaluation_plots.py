@@ -124,8 +124,7 @@ def draw_open_set_curves(curve: pd.DataFrame, thresholds: Sequence[float]) -> Ma
         _line(rows, "x", "y", [translate("precision"), translate("recall")]),
         vega_lite.make_layer(cuts, mark, x={"field": "a"}),
     ]
-    scale = {"zero": False, "nice": False}
-    plot = _plot(layers, translate("score threshold"), translate("share"), x=scale)
+    plot = _plot(layers, translate("score threshold"), translate("share"), x={"zero": False, "nice": False})
     return vega_lite.draw_svg(plot, translate("Precision and recall over the score"))
 
 

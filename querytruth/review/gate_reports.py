@@ -54,8 +54,7 @@ def _describe(check: GateCheck) -> str:
 def describe_gated_truth(report: GateReport) -> str:
     """Return where the set's queries went, what a verdict does not rule out, and what is certified of the truth."""
     certificate = report.set.get("certificate")
-    shown = report.queries_of_set.get("count", 0)
-    text = describe_queries({"queries_of_set": report.queries_of_set}, shown)
+    text = describe_queries({"queries_of_set": report.queries_of_set}, report.queries_of_set.get("count", 0))
     if report.labels:  # three in so many may fail where none of those that were seen does (the rule of three)
         few = f"{min(3 / report.labels, 1):.0%} of labels"
         text += f"; {report.labels:,} labels: the search could fail for up to {few} undetected"

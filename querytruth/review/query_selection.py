@@ -199,8 +199,7 @@ def draw_family_profile(systems: Mapping[str, EvaluationResult], metric: str) ->
     """Return the panels (metric, explanation) and their plot: for each kind of question (of a family with many, for
     all together) the mean and the interval of p@10 (else of the metric), of the explicit negatives among the first
     results, and of those that a shortcut keeps. None where the set has no families."""
-    parts = [one.slices.assign(system=name) for name, one in systems.items()]
-    rows = pd.concat(parts, ignore_index=True)
+    rows = pd.concat([one.slices.assign(system=name) for name, one in systems.items()], ignore_index=True)
     rows = _choose_rows(rows)
     if not len(rows):
         return None

@@ -107,8 +107,7 @@ class RejectionCards(deck.LogView[Override]):
 
     def build_cards(self, keys: Iterable[str]) -> list[deck.CardData]:
         """Return the cards of these rejections; unknown keys are skipped."""
-        rows = [row for key in keys if (row := self.table.find_row(key)) is not None]
-        rejects = self.table.get_rejections(rows)
+        rejects = self.table.get_rejections([row for key in keys if (row := self.table.find_row(key)) is not None])
         links = self._links([reject.item for reject in rejects if reject.group.stage == "duplicates"])
         return self._with_files([self._card(reject, links.get(reject.item)) for reject in rejects])
 

@@ -47,8 +47,7 @@ def select_headline_metrics(metrics: Sequence[str], number: int = 4) -> list[str
     kinds: dict[str, str] = {}
     for name in metrics:
         kinds.setdefault(name.split("@")[0].split("(")[0], name)
-    first = [kinds[kind] for kind in _METRIC_ORDER if kind in kinds]
-    return list(dict.fromkeys([*first, *metrics]))[:number]
+    return list(dict.fromkeys([*[kinds[kind] for kind in _METRIC_ORDER if kind in kinds], *metrics]))[:number]
 
 
 def describe_bins(bin_sizes: Mapping[str, int]) -> list[dict[str, Any]]:

@@ -43,8 +43,7 @@ def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int, syste
         known = run["query_id"].isin(tables.queries["query_id"])
         known &= run["image_id"].isin(tables.images["image_id"])
         if not known.any():
-            reason = "contains no query and no image of the set"
-            raise UserError("review", path, reason, "give a run on this set")
+            raise UserError("review", path, "contains no query and no image of the set", "give a run on this set")
         if not known.all():
             notes.append(
                 f"{path}: {int((~known).sum()):,} of {len(run):,} results are not in this set and were left out"

@@ -58,8 +58,7 @@ def read_album(scenes: int | None = None) -> list[AlbumImage]:
     """Return the scenes in order, a near-duplicate right after its scene, and six faulty files at the end. A number of
     `scenes` leaves out those that follow, with their near-duplicates."""
     rows = [json.loads(line) for line in _read_data("scenes.jsonl").splitlines()]
-    own = [row["file_name"] for row in rows if not row["duplicate_of"] and not row["defect"]]
-    kept = set(own[:scenes])
+    kept = set([row["file_name"] for row in rows if not row["duplicate_of"] and not row["defect"]][:scenes])
     return [_parse_image(row) for row in rows if row["defect"] or (row["duplicate_of"] or row["file_name"]) in kept]
 
 

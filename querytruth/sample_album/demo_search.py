@@ -21,15 +21,7 @@ from querytruth.backends.search_systems import load_system_file
 from querytruth.backends.steps import step
 from querytruth.checks.verdicts import CheckReport
 from querytruth.errors import translate_write_errors
-from querytruth.evaluation import (
-    baselines,
-    evaluation_result,
-    judged_sets,
-    live_systems,
-    release_gate,
-    run_formats,
-    system_answers,
-)
+from querytruth.evaluation import baselines, judged_sets, live_systems, release_gate, run_formats, system_answers
 from querytruth.evaluation.requests import EvaluationOptions
 from querytruth.evaluation.steps import StoredResult, find_result_folder
 from querytruth.evaluation.systems import load_run_system
@@ -62,12 +54,8 @@ def evaluate_sample_search(
                     load_system_file(file), judged, system_answers.AskOptions(is_refreshed=True)
                 )
             )
-            _remove_result(find_result_folder(judged, systems[-1], evaluation_result.TEXT_TO_IMAGE))
-        results = list(
-            evaluation.evaluate_systems(
-                judged, systems, (evaluation_result.TEXT_TO_IMAGE,), EvaluationOptions(page=False)
-            )
-        )
+            _remove_result(find_result_folder(judged, systems[-1], "text_to_image"))
+        results = list(evaluation.evaluate_systems(judged, systems, ("text_to_image",), EvaluationOptions(page=False)))
         checks = [*_check_services(judged, folder, album)]
     whole, stale = (load_run_system(one.folder, judged) for one in results if one.folder is not None)
     gates = [

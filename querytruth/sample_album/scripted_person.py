@@ -99,8 +99,7 @@ class _ScriptedJudge:
 
 
 def _list_true_pairs(version: Path, album: Iterable[AlbumImage]) -> Pairs:
-    tables = set_files.read_set(version, ("queries", "images", "qrels")).tables
-    found = find_fitting_images(tables, album)
+    found = find_fitting_images(set_files.read_set(version, ("queries", "images", "qrels")).tables, album)
     return {(query, image) for query, images in found.items() for image in images or ()}
 
 

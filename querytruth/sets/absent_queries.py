@@ -18,7 +18,6 @@ def is_sampled(queries: pd.DataFrame) -> pd.Series:
 def list_absent(queries: pd.DataFrame, qrels: pd.DataFrame, gallery_size: int) -> list[str]:
     """Return the sorted ids of the set's own queries without a relevant image of which ABSENT_DEPTH images or more are
     judged (or the whole gallery, if that is smaller)."""
-    own = queries.loc[is_sampled(queries), "query_id"]
-    rows = qrels[qrels["query_id"].isin(own)]
+    rows = qrels[qrels["query_id"].isin(queries.loc[is_sampled(queries), "query_id"])]
     judged = rows.groupby(rows["query_id"].astype("str"))["relevance"].agg(["size", "max"])
     return sorted(judged.index[(judged["size"] >= min(ABSENT_DEPTH, gallery_size)) & (judged["max"] <= 0)])

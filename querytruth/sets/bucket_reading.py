@@ -73,8 +73,7 @@ def find_newest_version(asked: SetUrl) -> RemoteVersion | None:
 
 
 def _parse(raw: bytes, version: SetUrl) -> Manifest:
-    place = Path(str(version)) / "manifest.json"
-    manifest = parse_manifest(raw, place)
+    manifest = parse_manifest(raw, (Path(str(version)) / "manifest.json"))
     if not is_undamaged_manifest(raw):
         raise UserError(_STAGE, f"{version}/manifest.json", "is damaged: its checksum does not match", _REPAIR)
     if manifest["version"] != version.version:

@@ -80,8 +80,7 @@ def list_edited_waiting(tables: Tables) -> list[str]:
     edited = set(candidates.loc[candidates["evidence"].str.startswith(_EVIDENCE), "query_id"])
     if not edited:
         return []
-    answered = set(list_used(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"]))
-    return sorted(edited - answered)
+    return sorted(edited - set(list_used(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"])))
 
 
 def apply_decisions(

@@ -277,8 +277,7 @@ def strip_folders(value: Any) -> Any:
         }
     if isinstance(value, list):
         return [strip_folders(inner) for inner in value]
-    is_place = isinstance(value, str) and ("://" in value or Path(value).is_absolute())
-    return Path(value).name if is_place else value
+    return Path(value).name if (isinstance(value, str) and ("://" in value or Path(value).is_absolute())) else value
 
 
 def make_private(manifest: Manifest) -> tuple[Manifest, bytes]:

@@ -182,8 +182,7 @@ def _mixes_scripts(text: str) -> bool:
 
 
 def _alphabets(word: str) -> set[str]:
-    names = {unicodedata.name(char, "").partition(" ")[0] for char in word if char.isalpha()}
-    return names - _MIXED_WITH_OTHERS
+    return {unicodedata.name(char, "").partition(" ")[0] for char in word if char.isalpha()} - _MIXED_WITH_OTHERS
 
 
 def _high_runs(text: str, encoding: str) -> list[bytes]:
@@ -292,8 +291,7 @@ def find_alike_names(names: Iterable[str]) -> tuple[str, str] | None:
 
 
 def _shape(name: str) -> str:
-    whole = join_spellings(unicodedata.normalize("NFKC", name))
-    return whole.translate(_LATIN_LETTERS).casefold()
+    return join_spellings(unicodedata.normalize("NFKC", name)).translate(_LATIN_LETTERS).casefold()
 
 
 def describe_code_points(name: str, other: str) -> str:

@@ -70,8 +70,7 @@ def _refuse_nul(export: ReviewExport, path: Path) -> pd.DataFrame:
 def _link_images(export: ReviewExport, version_folder: Path, path: Path) -> list[FileLink | str]:
     """Return for each row of the table at `path` the link to its image, or an empty text."""
     relative = Path(os.path.relpath(version_folder.resolve(), path.parent.resolve())).as_posix()
-    shown = export.rows["examples" if export.view == "queries" else "image"]
-    rendered = map(_RENDERED_IMAGE.match, shown)
+    rendered = map(_RENDERED_IMAGE.match, export.rows["examples" if export.view == "queries" else "image"])
     return [FileLink(f"{relative}/{found[0]}") if found else "" for found in rendered]
 
 

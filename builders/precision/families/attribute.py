@@ -29,8 +29,7 @@ def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuesti
         boxes = world.rows(label)
         listed = _find_listed_images(world, label, attributes) if rules.all_attributes else np.empty(0, np.int64)
         counts = box_starts[1][boxes + 1] - box_starts[1][boxes]
-        pairs = np.repeat(box_starts[1][boxes], counts) + _count_up(counts)
-        codes = attributes.code[box_starts[0][pairs]]
+        codes = attributes.code[box_starts[0][(np.repeat(box_starts[1][boxes], counts) + _count_up(counts))]]
         images = np.repeat(world.places.image[boxes], counts)
         order = np.argsort(codes, kind="stable")  # of one attribute the images stay ascending
         for code, chunk in zip(*_split_by_code(codes[order], images[order]), strict=True):
@@ -65,8 +64,7 @@ def _find_listed_images(world: BoxWorld, label: int, attributes: BoxAttributes) 
     """Return the images with objects of the label that are all known, with all of their attributes."""
     boxes = world.rows(label)
     open_images = world.places.image[boxes[~attributes.is_listed[boxes]]]
-    known = world.has_box(label) & world.is_certain(label) & ~mark(open_images, world.image_count)
-    return np.flatnonzero(known)
+    return np.flatnonzero(world.has_box(label) & world.is_certain(label) & ~mark(open_images, world.image_count))
 
 
 def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:

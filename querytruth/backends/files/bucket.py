@@ -354,8 +354,7 @@ def _is_refused(error: BaseException) -> bool:
 
 def _describe(error: Exception) -> str:
     """Return the error text of a service in one line without secrets; obstore appends lines for its developers."""
-    text = re.sub(r"\?\S+", "", first_line(error))
-    return Redaction([os.environ.get(name, "") for name in _SECRETS])(text)[:300]
+    return Redaction([os.environ.get(name, "") for name in _SECRETS])(re.sub(r"\?\S+", "", first_line(error)))[:300]
 
 
 def map_at_once(work: Callable[[T], R], items: Sequence[T], at_once: int = _AT_ONCE) -> Iterator[R]:

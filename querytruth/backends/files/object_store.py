@@ -109,8 +109,7 @@ class DatabaseObjects:
         """Remove those of the objects that are there."""
         with self._writing() as connection:
             for start in range(0, len(names), _AT_ONCE):
-                chosen = _OBJECTS.c.name.in_(names[start : start + _AT_ONCE])
-                connection.execute(sa.delete(_OBJECTS).where(chosen))
+                connection.execute(sa.delete(_OBJECTS).where(_OBJECTS.c.name.in_(names[start : start + _AT_ONCE])))
 
     def close(self) -> None:
         """Close the connections; the store may be used again."""

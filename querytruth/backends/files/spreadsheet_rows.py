@@ -39,8 +39,7 @@ def read_sheet(path: Path, stage: str) -> tuple[list[str], Iterator[tuple[int, l
     """Return the name of the sheet that is read, then those of the others that are shown; and its rows."""
     sheet = find_table_options().sheet
     parts = map_in_workers(read_sheet_part, (SheetPart(str(path), sheet, number) for number in count()), _LIMITS)
-    names = _receive(parts, path, stage)
-    return names, _iterate(parts, path, stage)
+    return _receive(parts, path, stage), _iterate(parts, path, stage)
 
 
 def _iterate(parts: Iterator[Any], path: Path, stage: str) -> Iterator[tuple[int, list[str]]]:

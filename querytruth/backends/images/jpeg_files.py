@@ -92,8 +92,7 @@ def lacks_end_mark_alone(data: bytes) -> int:
                     sent[layer] |= set(range(64))
                 elif bits & 15 == _ALL_BITS:
                     sent[layer] |= set(range(first, final + 1))
-    is_whole = last == _SOS_CODE and layers and all(len(sent[layer]) == 64 for layer in layers)
-    return len(layers) if is_whole else 0
+    return len(layers) if (last == _SOS_CODE and layers and all(len(sent[layer]) == 64 for layer in layers)) else 0
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, bytes]]:

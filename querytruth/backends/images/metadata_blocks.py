@@ -129,8 +129,7 @@ def _list_tiff_blocks(data: bytes) -> Iterator[tuple[str, bytes]]:
     yield "exif", data
     order = "<" if data[:1] == b"I" else ">"
     start = struct.unpack_from(f"{order}I", data, 4)[0]
-    count = struct.unpack_from(f"{order}H", data, start)[0]
-    entries = data[start + 2 : start + 2 + 12 * count]
+    entries = data[start + 2 : start + 2 + 12 * struct.unpack_from(f"{order}H", data, start)[0]]
     for tag, kind, number, at in struct.iter_unpack(f"{order}HHII", entries[: len(entries) // 12 * 12]):
         size = number * (4 if kind == 4 else 1)  # IPTC is often stored as LONG
         if tag in _TIFF_BLOCKS and size > 4:

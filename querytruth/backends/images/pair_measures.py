@@ -158,8 +158,7 @@ def _compare_luma(one: Pixels, other: Pixels, valid: BoolArray, agrees: BoolArra
         second - (means[1] + own / gain).clip(0, 255),
         first - second,
     )
-    shown = valid.reshape(one.shape)
-    counts = np.maximum(_sum_cells(shown.astype(np.float32)), 1)
+    counts = np.maximum(_sum_cells(valid.reshape(one.shape).astype(np.float32)), 1)
     cells = [np.abs(_sum_cells((rest * valid).reshape(one.shape))) / counts for rest in rests]
     tone, inner = np.minimum(cells[0], cells[1]), _shrink(agrees)
     inner = np.where(inner.any(axis=(1, 2), keepdims=True), inner, agrees)

@@ -228,5 +228,4 @@ def _pickled_weights_error(stage: str, name: str, reason: str) -> UserError:
 
 def _not_found_error(stage: str, name: str, error: Exception, next_step: str) -> UserError:
     source = "--offline forbids asking the hub" if is_offline() else "the hub did not provide it"
-    reason = f"is not a local folder, and {source} ({type(error).__name__})"
-    return UserError(stage, name, reason, next_step)
+    return UserError(stage, name, f"is not a local folder, and {source} ({type(error).__name__})", next_step)

@@ -172,7 +172,7 @@ def read_hits(answer: Any, results: Any, id_: Any, score: Any) -> list[SearchHit
     return [SearchHit(_read_id(name), _read_score(number)) for name, number in zip(names, scores, strict=True)]
 
 
-def _find_in(entries: list[Any], expression: Any) -> list[Any]:
+def _find_in(entries: list[object], expression: Any) -> list[object]:
     """Return what an expression finds in each entry. A field alone, as most expressions are, is read without the
     interpreter of JMESPath, which takes longer than the rest of an answer."""
     if expression.parsed["type"] == "field":

@@ -69,8 +69,7 @@ class MilvusIndex:
 
     def count_items(self) -> int | None:
         """Return the number of entities."""
-        found = self._call("get_collection_stats", collection_name=self.options.collection)
-        return int(found["row_count"])
+        return int(self._call("get_collection_stats", collection_name=self.options.collection)["row_count"])
 
     def _call(self, name: str, **arguments: object) -> Any:
         try:

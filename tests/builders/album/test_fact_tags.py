@@ -44,6 +44,23 @@ def test_a_reset_clock_one_that_runs_ahead_and_utc_have_no_day(value: str) -> No
     assert list(list_concepts("date", value)) == []
 
 
+def test_holidays_of_the_chosen_countries_are_tags_of_any_year_and_of_this_one() -> None:
+    pytest.importorskip("holidays")
+    rows = [FactRow("a", "date", "2021-12-25T09:00:00"), FactRow("b", "date", "2021-02-12"), FactRow("c", "date", "2021")]
+    tags = _derive(*rows, FactRow("d", "date", "2021-02-11"), holidays=["CN", "US"])
+    named = {(image, tags[0][code].en, tags[0][code].zh) for image, code in tags[1] if tags[0][code].kind == "holiday"}
+    assert named == {
+        ("a", "Christmas Day", "圣诞节"),
+        ("a", "Christmas Day 2021", "2021年圣诞节"),
+        ("b", "Chinese New Year", "春节"),
+        ("b", "Chinese New Year 2021", "2021年春节"),
+    }, "11 February was a day off in place of another one"
+    assert tags[2]["holiday"].tolist() == [True, True, False, True], "of a year alone nobody knows whether it was one"
+    assert not any(one.kind == "holiday" for one in _derive(*rows)[0])
+    with pytest.raises(UserError, match="CNN.*is not a country with known holidays"):
+        _derive(*rows, holidays=["CNN"])
+
+
 def test_one_name_is_one_tag_whatever_states_it() -> None:
     tags = _derive(FactRow("a", "city", "Bath"), FactRow("b", "keyword", "bath"), FactRow("c", "album", "Bath"))
     assert _tags(tags) == {("a", "city", "Bath"), ("b", "city", "Bath"), ("c", "city", "Bath")}

@@ -103,8 +103,7 @@ def load_text_embedder(name: str) -> TextEmbedder:
 def offer_embedded(error: UserError) -> UserError:
     """Return the error of a text embedder that cannot be had, with the way that needs no model."""
     offered = "use char_ngrams instead (text_embedder, embedder): it compares spelling and needs no model"
-    next_step = f"{error.next_step}; or {offered}"
-    return UserError(error.stage, error.item, error.reason, next_step)
+    return UserError(error.stage, error.item, error.reason, f"{error.next_step}; or {offered}")
 
 
 def must_download(name: str) -> bool:

@@ -50,6 +50,7 @@ OF_NOTEBOOKS = {"_repr_html_"}  # documented
 OWN_BASES = {"msgspec", "pydantic"}  # whose classes only hold fields
 
 
+@pytest.mark.thorough
 def test_no_private_name_of_a_library_is_used_but_those_with_a_reason() -> None:
     sources = [path for folder in FOLDERS for path in files(folder)]
     assert set(find_private_names({name_of(path): nodes(path) for path in sources})) == set(ALLOWED)

@@ -164,13 +164,13 @@ def _open_calendar(country: str) -> Calendar:
     if languages is None:
         reason = "is not a country with known holidays"
         raise UserError("read facts", f"facts.holidays: {country}", reason, "write a code such as CN or US")
-    spoken = [next((one for one in wanted if one in languages), None) for wanted in (("en_US", "en_GB"), ("zh_CN",))]
-    english, chinese = (holidays.country_holidays(country, language=one, observed=False) for one in spoken)
+    chosen = [next((one for one in wanted if one in languages), None) for wanted in (("en_US", "en_GB"), ("zh_CN",))]
+    english, chinese = (holidays.country_holidays(country, language=one, observed=False) for one in chosen)
 
     def name(day: date) -> list[tuple[str, str]]:
         found = zip(english.get_list(day), chinese.get_list(day), strict=False)
         named = [(_ASIDE.sub("", one), _ASIDE.sub("", other)) for one, other in found]
-        own = [(one, other if spoken[1] else WORDING["holidays"].get(one, one)) for one, other in named]
+        own = [(one, other if chosen[1] else WORDING["holidays"].get(one, one)) for one, other in named]
         return [pair for pair in own if not _DIGIT.search(pair[0])]  # "Day off (substituted from 02/07/2021)"
 
     return name

@@ -165,5 +165,4 @@ def _count_own_pixels(frame: pd.DataFrame, group: RowIndices) -> RowIndices:
     if "views" not in frame:
         return pixels
     shares = measure_content(frame["views"])
-    inside = np.where(np.isin(group, group[shares == 1]), shares, 1)
-    return (pixels * inside).astype(np.int64)
+    return (pixels * np.where(np.isin(group, group[shares == 1]), shares, 1)).astype(np.int64)

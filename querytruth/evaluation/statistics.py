@@ -84,7 +84,8 @@ def sum_estimates(parts: IntervalEstimate) -> IntervalEstimate:
     the asymmetry of small counts, unlike a sum of variances."""
     value = parts.value.sum(axis=-1)
     below = np.sqrt(((parts.value - parts.low) ** 2).sum(axis=-1))
-    return IntervalEstimate(value, value - below, value + np.sqrt(((parts.high - parts.value) ** 2).sum(axis=-1)))
+    above = np.sqrt(((parts.high - parts.value) ** 2).sum(axis=-1))
+    return IntervalEstimate(value, value - below, value + above)
 
 
 def divide_estimates(top: IntervalEstimate, bottom: IntervalEstimate) -> IntervalEstimate:

@@ -283,8 +283,7 @@ def find_alike_names(names: Iterable[str]) -> tuple[str, str] | None:
     """Return the first two names, in order, that look the same and are different texts; None without any."""
     first: dict[str, str] = {}
     for name in sorted(set(names)):
-        shape = _shape(name)
-        other = first.setdefault(shape, name)
+        other = first.setdefault(_shape(name), name)
         if join_spellings(other).casefold() != join_spellings(name).casefold():
             return other, name
     return None

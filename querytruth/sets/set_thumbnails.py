@@ -41,8 +41,7 @@ class ThumbnailCache:
     def read(self, name: str, side: int, locate: Callable[[], ThumbnailSource | None]) -> bytes | None:
         """Return the JPEG of an image, `side` pixels on its longer side, or None where it cannot be read. `name` is a
         unique file name; `locate` is called only where the JPEG is not cached yet."""
-        inside = f"{self._folder}/{side}/{name[4:6]}/{name}.jpg"
-        file = contained_path(self._set_folder, inside, "make thumbnails")
+        file = contained_path(self._set_folder, f"{self._folder}/{side}/{name[4:6]}/{name}.jpg", "make thumbnails")
         with suppress(OSError):
             if (data := file.read_bytes()).endswith(_JPEG_END):
                 return data

@@ -121,6 +121,7 @@ def test_reports_for_ci_have_a_case_each(run: Run, search: Search, tmp_path: Pat
 @pytest.mark.parametrize(
     "cases", [CASES, [{"query": "no cat", "must_not": "p00.jpg"}, {"query": "x", "nothing": True}]]
 )
+@pytest.mark.thorough
 def test_a_service_that_is_down_slow_or_odd_is_one_line_and_no_case_passes(
     run: Run, tmp_path: Path, cases: list[dict[str, Any]]
 ) -> None:

@@ -300,6 +300,7 @@ def plant_chances(count: int) -> tuple[FloatArray, BoolArray]:
     return 1 / (1 + np.exp(-(2.2 * relevant - 1.5 + 1.2 * rng.normal(size=count)))), relevant
 
 
+@pytest.mark.thorough
 def test_more_samples_come_nearer_to_the_probability(tmp_path: Path) -> None:
     chances, relevant = plant_chances(80)
     with loopback(Sayer(chances)) as server:

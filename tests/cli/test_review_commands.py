@@ -389,12 +389,14 @@ def test_a_connection_that_asks_nothing_more_is_ended(port: int, sent: bytes) ->
     assert answer.endswith(b"ok") == sent.endswith(b"\r\n\r\n")
 
 
+@pytest.mark.thorough
 def test_a_request_in_work_is_answered_however_long_it_takes(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         connection.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
         assert b"".join(iter(lambda: connection.recv(1000), b"")).endswith(b"ok")
 
 
+@pytest.mark.thorough
 def test_a_body_that_never_ends_is_cut(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         connection.sendall(b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\na")
@@ -404,6 +406,7 @@ def test_a_body_that_never_ends_is_cut(port: int) -> None:
         assert answer == b"", "there is none, and no wait for the rest"
 
 
+@pytest.mark.thorough
 def test_a_connection_that_goes_on_asking_stays_open(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         for _ in range(8):  # 1.2 s, four times as long as a connection without a request

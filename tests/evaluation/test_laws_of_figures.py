@@ -157,6 +157,7 @@ def test_losing_a_right_answer_never_raises_a_figure(answers: Answers, text: str
 
 @FAST
 @given(answers=some_of_them, seed=st.integers(0, 99))
+@pytest.mark.thorough
 def test_every_form_and_order_of_answers_is_equal(answers: Answers, seed: int, album: Path, tmp_path: Path) -> None:
     """With unknown images and without some of the known: what holds of a table holds of every form."""
     found = [figures_and_bounds(album, form(answers, tmp_path)) for form in FORMS]

@@ -133,6 +133,7 @@ def test_what_cannot_be_used_is_one_line(search: Search, tmp_path: Path) -> None
         door.judge("red", "p01.jpg", 1)
 
 
+@pytest.mark.thorough
 def test_one_command_runs_at_a_time_and_its_last_lines_are_shown(search: Search) -> None:
     door = open_photos()
     job = door.start(door.list_work(Path("photos"))["gallery"])

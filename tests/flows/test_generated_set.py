@@ -383,6 +383,7 @@ def judge_with(definition: GeneratedDefinition, url: str) -> GeneratedDefinition
     return GeneratedDefinition.model_validate(keys)
 
 
+@pytest.mark.thorough
 def test_a_judge_takes_out_what_the_search_got_wrong_once_people_calibrate_it(found: GeneratedDefinition) -> None:
     with loopback(ScriptedJudge(fits)) as server:
         judged = judge_with(found, server.url)

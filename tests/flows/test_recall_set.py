@@ -387,6 +387,7 @@ def test_a_caption_that_is_asked_for_again_obeys_the_same_limits(images: Path) -
     assert len(texts) and texts.str.len().max() <= 80
 
 
+@pytest.mark.thorough
 def test_a_renamed_set_pays_for_no_reply_again(album: Path) -> None:
     asked = list[ReceivedRequest]()
 

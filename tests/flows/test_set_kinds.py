@@ -102,6 +102,7 @@ def test_init_proposes_a_name_that_no_set_of_another_kind_has(gallery: Path) -> 
     assert propose_set_name("images-captions", "recall", gallery / "datasets") == "images-captions-captions"
 
 
+@pytest.mark.thorough
 def test_pages_of_builds_and_of_applied_decisions_are_in_the_language_of_the_definition(tmp_path: Path) -> None:
     words = draw_labelled_images(tmp_path)
     shown = SET_KINDS["precision"].write_version_page

@@ -264,6 +264,7 @@ def test_a_large_file_goes_in_parts_that_may_fail(fault: str, service: ObjectSer
         to.read(["large"], len(large) - 1)
 
 
+@pytest.mark.thorough
 def test_a_list_goes_over_pages_and_again_after_a_cut(service: ObjectService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "2")
     for name in ("a", "b 1", "ü", "deep/c", "d"):

@@ -152,6 +152,7 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Objects]
     opened.close()
 
 
+@pytest.mark.thorough
 def test_the_lease_of_another_machine_holds_while_renewed(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = {"a 1 1 x": Lease(time.time() + 30, ["k1"]), "b 1 1 y": Lease(time.time() - 1, ["k2"])}
     objects.put({"leases.json": msgspec.json.encode(elsewhere)})
@@ -189,6 +190,7 @@ def test_of_many_who_want_a_question_at_the_same_moment_one_gets_it(object_servi
     assert set(taken) == set(keys) and set(taken.values()) == {1}
 
 
+@pytest.mark.thorough
 def test_a_release_that_fails_expires_and_one_whose_answer_is_lost_is_done(object_service: ObjectService) -> None:
     object_service.fault_of = lambda method, _key, number: forget_to_answer if method == "PUT" and number == 2 else None
     with leases_in(object_service).hold(["k"]) as held:

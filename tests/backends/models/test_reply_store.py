@@ -341,6 +341,7 @@ def test_what_is_cached_is_not_read_again_and_a_new_store_there_is_another(url: 
         assert found(store, range(2)) == {1}
 
 
+@pytest.mark.thorough
 def test_a_refresh_holds_on_all_machines_and_the_past_is_still_known(url: str, move: Move) -> None:
     with open_reply_store(url) as store, open_reply_store(url) as unaware:
         keep(store)

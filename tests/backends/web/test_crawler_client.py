@@ -499,6 +499,7 @@ def test_the_host_s_name_is_verified_though_its_address_is_dialled(
     assert {asked.headers["host"] for asked in server.asked} == {f"127.0.0.1:{port}"}
 
 
+@pytest.mark.thorough
 def test_a_handshake_that_never_ends_ends_in_time(certificate: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         start = time.monotonic()

@@ -59,6 +59,7 @@ def test_drops_hold_no_call(
     assert time.monotonic() - start < 8
 
 
+@pytest.mark.thorough
 def test_a_second_call_on_an_open_connection_is_watched_too() -> None:
     answers: list[LoopbackAnswer] = [CannedResponse("whole"), send_slowly(HEAD + b"Content-Length: 99\r\n\r\n", b"x")]
     with loopback(lambda _asked: answers.pop(0)) as server:

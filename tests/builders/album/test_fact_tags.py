@@ -46,7 +46,11 @@ def test_a_reset_clock_one_that_runs_ahead_and_utc_have_no_day(value: str) -> No
 
 def test_holidays_of_the_chosen_countries_are_tags_of_any_year_and_of_this_one() -> None:
     pytest.importorskip("holidays")
-    rows = [FactRow("a", "date", "2021-12-25T09:00:00"), FactRow("b", "date", "2021-02-12"), FactRow("c", "date", "2021")]
+    rows = [
+        FactRow("a", "date", "2021-12-25T09:00:00"),
+        FactRow("b", "date", "2021-02-12"),
+        FactRow("c", "date", "2021"),
+    ]
     tags = _derive(*rows, FactRow("d", "date", "2021-02-11"), holidays=["CN", "US"])
     named = {(image, tags[0][code].en, tags[0][code].zh) for image, code in tags[1] if tags[0][code].kind == "holiday"}
     assert named == {

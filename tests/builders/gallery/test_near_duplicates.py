@@ -285,6 +285,7 @@ def test_each_member_is_tied_to_its_representative_whatever_the_order(
     )
 
 
+@pytest.mark.thorough
 def test_thousands_that_look_alike_are_not_compared_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[int] = []
     measure = same_images.measure_pairs

@@ -92,6 +92,7 @@ def judged_by(place: Path) -> list[str]:
                 "ambiguity.at_least=0.5")  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_a_judge_puts_nothing_into_the_truth_before_people_answered(album: Path) -> None:
     first = build([*keys(album, name="plain")[:-1], "ambiguity.policy=review"])
     write_scores(album, tables_of(first))

@@ -361,6 +361,7 @@ def cluster() -> Iterator[Executor]:
         yield started
 
 
+@pytest.mark.thorough
 def test_parts_are_done_by_other_processes_and_come_back_in_order(cluster: Executor) -> None:
     reporter = CountingReporter()
     with active_run(BuildRun(reporter, cluster=cluster)):
@@ -415,6 +416,7 @@ def test_a_missing_library_is_named_by_its_extra(monkeypatch: pytest.MonkeyPatch
         pass
 
 
+@pytest.mark.thorough
 def test_a_cluster_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr(steps, "_START_SECONDS", 1)

@@ -20,8 +20,8 @@ from querytruth.errors import UserError, first_line
 _RUN = "from querytruth.backends.images.worker_main import run_worker; run_worker()"
 _START = f"import sys; sys.path[:] = sys.argv[3:]; {_RUN}"
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-# glibc: freed memory stays with the process. By default a worker asks the system again for the same arrays of every few
-# images, which takes a tenth of a scan. Both are as large as glibc itself lets them grow to.
+# glibc: freed memory stays with the process, also below Dask, which sets a threshold of 64 KB. Else a worker asks the
+# system again for the same arrays of every few images, a tenth of a scan. Both are as large as glibc lets them grow to.
 _KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(64 << 20)}
 _ARROW = {"ARROW_DEFAULT_MEMORY_POOL": "system"}  # another one reserves a gigabyte, which counts against the limit
 _LONGEST_MESSAGE = 1 << 16  # bytes of the standard error of a process that does not start
@@ -63,7 +63,7 @@ class WorkerProcess:
                 bufsize=0,
                 stderr=self._errors,
                 pass_fds=[theirs, their_files.fileno()],  # all others are closed: no worker holds another's pipe open
-                env=_KEPT_MEMORY | os.environ | _ONE_THREAD | _ARROW,
+                env=os.environ | _KEPT_MEMORY | _ONE_THREAD | _ARROW,
             )
         except BaseException:
             os.close(self._life)

@@ -409,7 +409,10 @@ def test_where_workers_start_no_more_the_build_ends(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
-def test_a_worker_asks_the_system_only_once_for_the_memory_that_each_group_of_items_needs() -> None:
+def test_a_worker_asks_the_system_only_once_for_the_memory_that_each_group_of_items_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")  # as Dask sets it
     deed = "[bytearray(b'x') * (1 << 20) for _ in range(8)] and __import__('resource').getrusage(0).ru_minflt"
     first, *_, last = map_in_workers(eval, [deed] * 22)
     pages = 8 * (1 << 20) // os.sysconf("SC_PAGE_SIZE")

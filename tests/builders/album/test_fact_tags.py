@@ -61,7 +61,7 @@ def test_holidays_of_the_chosen_countries_are_tags_of_any_year_and_of_this_one()
     }, "11 February was a day off in place of another one"
     assert tags[2]["holiday"].tolist() == [True, True, False, True], "of a year alone nobody knows whether it was one"
     assert not any(one.kind == "holiday" for one in _derive(*rows)[0])
-    with pytest.raises(UserError, match="CNN.*is not a country with known holidays"):
+    with pytest.raises(UserError, match=r"CNN.*is not a country with known holidays"):
         _derive(*rows, holidays=["CNN"])
 
 

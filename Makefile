@@ -54,8 +54,8 @@ audit: $(DEV_STAMP)
 # too; what else needs data of others (judges, text_in_images, duplicate_peers) has its command in benchmarks/README.md.
 # A benchmark that fails does not keep the others from running.
 PHOTOS ?=
-ALONE := annotations near_duplicates novelty ambiguity ambiguity_size captioning search evaluation collecting gallery_at_scale \
-	scan_records review_page review_at_scale object_storage kept_work shared_replies runners screens training audit promises
+ALONE := album_facts annotations near_duplicates novelty ambiguity ambiguity_size captioning search evaluation collecting \
+	gallery_at_scale scan_records review_page review_at_scale object_storage kept_work shared_replies runners screens training audit promises
 BESIDE_PEERS := gallery web_fetch metrics overlap
 MEASURE := || failed="$$failed $$name"
 bench: $(STAMP)

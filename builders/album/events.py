@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple, TypeVar
 
 EVENT_COLUMNS = ("event", "zh", "trip", "trip_zh", "start", "end", "photos")
@@ -91,18 +91,17 @@ def find_events(photos: Iterable[DatedPhoto], hemisphere: str = "north") -> list
 def _split(photos: Sequence[DatedPhoto]) -> list[list[DatedPhoto]]:
     gaps = [max((b.taken_at - a.taken_at).total_seconds(), 1.0) for a, b in pairwise(photos)]
     logs, groups = [math.log(gap) for gap in gaps], [[photo] for photo in photos[:1]]
-    totals = [0.0]
-    for log in logs:
-        totals.append(totals[-1] + log)
+    totals, before = list(accumulate(logs, initial=0.0)), photos[0].point if photos else None
     for number, photo in enumerate(photos[1:]):
         first, last = max(number - _WINDOW, 0), min(number + _WINDOW + 1, len(gaps))
         mean = (totals[last] - totals[first]) / (last - first)
         is_gap = (gaps[number] >= _LEAST_SECONDS and logs[number] >= mean + _LOG_RATIO) or gaps[number] >= _MOST_SECONDS
-        before = next((one.point for one in reversed(groups[-1]) if one.point is not None), None)
         is_jump = before is not None and photo.point is not None and find_distance(before, photo.point) > FAR_KILOMETRES
         if is_gap or is_jump:
             groups.append([])
+            before = None
         groups[-1].append(photo)
+        before = photo.point or before
     return groups
 
 

@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = {  # the arguments of a small run, by benchmark
+    "album_facts": "--images 500",
     "ambiguity": "",
     "ambiguity_size": "--captions 2000",
     "annotations": "--images 300 --boxes 3000",

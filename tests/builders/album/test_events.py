@@ -25,6 +25,13 @@ def test_a_jump_in_place_ends_an_event() -> None:
     assert [event.photos for event in find_events(photos)] == [5, 5]
 
 
+def test_photos_without_coordinates_hide_no_jump_and_cause_none() -> None:
+    home, unknown = _shoot("2023-05-01T10:00", 5, point=HOME), _shoot("2023-05-01T10:30", 4)
+    lake = _shoot("2023-05-01T11:00", 5, point=LAKE)
+    assert [event.photos for event in find_events([*home, *unknown, *lake])] == [9, 5]
+    assert [event.photos for event in find_events([*home, *unknown, *_shoot("2023-05-01T11:00", 3)])] == [12]
+
+
 def test_a_trip_is_events_in_a_row_far_from_home_with_names_in_both_languages() -> None:
     photos = [one for day in range(1, 20) for one in _shoot(f"2023-04-{day:02}T10:00", 3, point=HOME)]
     for day in (1, 2, 3):

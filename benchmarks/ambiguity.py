@@ -44,7 +44,7 @@ FIRST = 10
 
 
 def find_confusable(captions: pd.DataFrame, embedder: Any, lines: list[FittedLine], **rules: Any) -> ConfusableImages:
-    """Returns the confusable images of captions, by the defaults of a build."""
+    """Return the confusable images of captions, by the defaults of a build."""
     queries, qrels, images = build_tables(captions, "en")
     wanted = {"min_score": 0.9, "candidate_score": 0.5, "lines": tuple(lines)} | rules
     vectors = encode_once(embedder, queries["text"].tolist())

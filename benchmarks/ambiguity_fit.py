@@ -49,7 +49,7 @@ LICENCE = "ratings and captions: research use, no licence file; only weights are
 
 
 def fit(pairs: JudgedPairs) -> tuple[FloatArray, float]:
-    """Returns weights of the features and the intercept, for pairs that nobody selected."""
+    """Return weights of the features and the intercept, for pairs that nobody selected."""
     middle, scale = pairs.features.mean(axis=0), pairs.features.std(axis=0) + 1e-9
     columns = np.column_stack([(pairs.features - middle) / scale, 3.0 * pairs.is_selected])
     weight = np.where(pairs.is_selected, 1.0, READING_WEIGHT)
@@ -61,7 +61,7 @@ def fit(pairs: JudgedPairs) -> tuple[FloatArray, float]:
 
 
 def predict_held_out(pairs: JudgedPairs) -> FloatArray:
-    """Returns the probability (n,) of each pair by a line fitted to the pairs of other images."""
+    """Return the probability (n,) of each pair by a line fitted to the pairs of other images."""
     predicted = np.zeros(len(pairs.fits))
     for rows, others in GroupKFold(5).split(pairs.features, groups=pairs.image):
         some = JudgedPairs(pairs.names, *(np.asarray(column)[rows] for column in pairs[1:]))  # type: ignore[arg-type]
@@ -85,14 +85,14 @@ def measure_reliability(expected: FloatArray, fits: FloatArray) -> list[dict[str
 
 
 def read_pairs(language: str, embedder: Any, *, only_first: bool) -> JudgedPairs:
-    """Returns the rated pairs, and then those that were read."""
+    """Return the rated pairs, and then those that were read."""
     of_experts = measure_pairs(read_captions(language), read_expert_ratings(), embedder, only_first=only_first)
     read = measure_pairs(read_captions(READ[language]), read_readings(language), embedder, only_first=only_first)
     return join_pairs([of_experts, read])
 
 
 def fit_line(language: str, name: str, embedder: Any, console: Console) -> dict[str, Any]:
-    """Returns a line with its measures on held-out images."""
+    """Return a line with its measures on held-out images."""
     parts = [read_pairs(language, embedder, only_first=only_first) for only_first in (False, True)]
     pairs = join_pairs(parts)
     predicted = predict_held_out(pairs)
@@ -132,7 +132,7 @@ def fit_line(language: str, name: str, embedder: Any, console: Console) -> dict[
 
 
 def measure_background(language: str, *, only_first: bool) -> float:
-    """Returns how alike the words of unrelated images are."""
+    """Return how alike the words of unrelated images are."""
     captions = read_captions(READ[language])
     captions = captions[captions["number"] == 0] if only_first else captions
     return CaptionIndex(build_answer_index(*build_tables(captions, language), None)).measure_background()

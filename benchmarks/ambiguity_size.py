@@ -36,7 +36,7 @@ _COSINE = 0.8  # of a copy's vector with its original's
 
 
 def write_captions(count: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """Returns so many captions, and the row of the original of each, negative for a copy."""
+    """Return so many captions, and the row of the original of each, negative for a copy."""
     first = read_captions("en")
     rng = np.random.default_rng(0)
     words = [text.split() for text in first["text"]]
@@ -56,7 +56,7 @@ def write_captions(count: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def perturb(vectors: Vectors, rows: np.ndarray) -> Vectors:
-    """Returns the vector of each row, and of a negative one with noise."""
+    """Return the vector of each row, and of a negative one with noise."""
     rng, result = np.random.default_rng(1), np.empty((len(rows), vectors.shape[1]), dtype=np.float32)
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         some = rows[start : start + _ROWS_AT_ONCE]

@@ -55,7 +55,7 @@ Interval = tuple[float, float] | None  # shares of relevant pairs; None where th
 
 
 def compare_estimators() -> None:
-    """Prints coverage and width by world, judge and estimator."""
+    """Print coverage and width by world, judge and estimator."""
     _print_names("relevant, judge")
     for prevalence in PREVALENCES:
         for judge in JUDGES:
@@ -66,7 +66,7 @@ def compare_estimators() -> None:
 
 
 def compare_real_judges(file: Path) -> None:
-    """Prints the same for the pool that real judges graded, relevant from grade 2 on."""
+    """Print the same for the pool that real judges graded, relevant from grade 2 on."""
     graded = pd.read_csv(file)
     _print_names("judge")
     for name in graded.columns[3:]:
@@ -155,7 +155,7 @@ PEERS = {"ppi-python": _estimate_ppi, "judgy": _estimate_judgy, "Lee et al.": _e
 
 
 def measure_large_audit(pairs: int) -> None:
-    """Prints the seconds of plan, start and report of a pool of so many pairs, and the memory of all."""
+    """Print the seconds of plan, start and report of a pool of so many pairs, and the memory of all."""
     from querytruth.audit.answers import load_audit, take_answers
     from querytruth.audit.pool import pool_set
     from querytruth.audit.report import report_audit

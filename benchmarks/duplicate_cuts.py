@@ -269,7 +269,7 @@ class Pairs(NamedTuple):
 
 
 def pair_up(images: list[Described]) -> Pairs:
-    """Returns each copy with its original, and all different originals whose views are near."""
+    """Return each copy with its original, and all different originals whose views are near."""
     frame = pd.DataFrame(images, columns=Described._fields)
     compared = ComparableImages(frame, DISTANCE)
     originals = frame.index[frame["edit"] == "original"].to_numpy()
@@ -299,7 +299,7 @@ def pair_up(images: list[Described]) -> Pairs:
 
 
 def fit(good: np.ndarray, bad: np.ndarray, weights: np.ndarray, stored: np.ndarray) -> np.ndarray:
-    """Returns the cuts (M,) with the lowest cost: lost copies and WEIGHT x `weights` of false pairs. Starts from those
+    """Return the cuts (M,) with the lowest cost: lost copies and WEIGHT x `weights` of false pairs. Starts from those
     that are stored, too."""
     bad, best, rng = bad * MARGIN, None, np.random.default_rng(0)
     top = good.max(axis=0) * CAP + 0.002

@@ -33,7 +33,7 @@ LIMITS = {"imagededup PHash": 10, "imagededup DHash": 10, "PDQ": 31, "Czkawka": 
 
 
 def hash_file(name: str, file: Path) -> np.ndarray | None:
-    """Returns the bits of a file's hash, None where the tool cannot read it."""
+    """Return the bits of a file's hash, None where the tool cannot read it."""
     if name == "Czkawka":
         try:
             code = base64.b64decode(ImageSimilarity().hash_image(file) + "=", "-_")

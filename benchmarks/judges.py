@@ -67,7 +67,7 @@ def read_coco(folder: Path) -> tuple[dict[int, Path], dict[int, list[str]], dict
 
 
 def measure_sight(embedder: str, coco: Path, names: Path | None) -> None:
-    """Prints what sight adds to captions, where queries are captions, and where they are names of objects."""
+    """Print what sight adds to captions, where queries are captions, and where they are names of objects."""
     model, (files, captions, labels) = load_image_text_embedder(embedder), read_coco(coco)
     photos = sorted(files)
     shown = model.encode_images(Image.open(files[photo]).convert("RGB") for photo in photos)
@@ -114,7 +114,7 @@ def report(title: str, text: FloatArray, sight: FloatArray, blank: FloatArray, t
 
 
 def certify_with(title: str, found: dict[str, FloatArray], truth: BoolArray, queries: RowIndices) -> None:
-    """Prints the share of the pairs that people judge until .90 is certified, with each judge and with none."""
+    """Print the share of the pairs that people judge until .90 is certified, with each judge and with none."""
     pairs = pd.DataFrame({"query_id": [f"q{one}" for one in queries], "best_rank": 0})
     pairs["image_id"] = [f"i{one}" for one in pairs.groupby("query_id").cumcount()]
     for name in ("none", "text", "sight", "both"):
@@ -214,7 +214,7 @@ def answer_cards(pool: PooledPairs, relevant: BoolArray, most: int, goal: float 
 
 
 def measure_truth(embedder: str, captions: Path) -> None:
-    """Prints how much of the experts' truth is known after so many judgments, at an expected precision of .90."""
+    """Print how much of the experts' truth is known after so many judgments, at an expected precision of .90."""
     pairs = read_experts(captions, load_sentences(embedder))
     relevant, scores = pairs["relevant"].to_numpy(), pairs["score"].to_numpy()
     area = rank_area(scores, relevant.astype(float))
@@ -263,7 +263,7 @@ def complete_truth(known: RowIndices, relevant: BoolArray, scores: FloatArray) -
 
 
 def measure_order(file: Path) -> None:
-    """Prints how well the order of seven systems and the number of relevant pairs are known after so many judgments,
+    """Print how well the order of seven systems and the number of relevant pairs are known after so many judgments,
     chosen with a judge's scores or at random."""
     table = pd.read_csv(file)
     judges = [name for name in table.columns if name not in ("query_id", "item_id", "human")]
@@ -308,7 +308,7 @@ def make_systems(table: pd.DataFrame, systems: list[str]) -> tuple[pd.DataFrame,
 
 
 def measure_peers(title: str, pairs: pd.DataFrame) -> None:
-    """Prints what it costs to state that .90 of the relevant pairs are found, and how often that is true."""
+    """Print what it costs to state that .90 of the relevant pairs are found, and how often that is true."""
     relevant = pairs["relevant"].to_numpy()
     print(f"{title}: {len(pairs):,} pairs, {relevant.sum()} relevant, AUROC of the judge "
           f"{rank_area(pairs['score'].to_numpy(), relevant.astype(float)):.3f}, {SEEDS} seeds")  # fmt: skip

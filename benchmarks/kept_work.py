@@ -31,7 +31,7 @@ FIRST, AGAIN = "build with `work`, the first", "the same on a fresh machine: not
 
 
 def build(place: Path, images: Path, work: str | None) -> tuple[float, float]:
-    """Returns the seconds by the clock and of the processor of a build into a new folder."""
+    """Return the seconds by the clock and of the processor of a build into a new folder."""
     keys = {"kind": "gallery", "name": "drawn", "images": str(images), "out": str(place)}
     keys |= {"work": work} if work else {}
     place.mkdir()
@@ -44,7 +44,7 @@ def build(place: Path, images: Path, work: str | None) -> tuple[float, float]:
 
 
 def run_once(place: Path, images: Path, number: int) -> dict[str, tuple[float, float]]:
-    """Returns the seconds of each build, with a bucket of its own."""
+    """Return the seconds of each build, with a bucket of its own."""
     bucket = f"benchmark-{number}"
     boto3.client("s3").create_bucket(Bucket=bucket)
     work = f"s3://{bucket}/work"
@@ -56,7 +56,7 @@ def run_once(place: Path, images: Path, number: int) -> dict[str, tuple[float, f
 
 
 def describe_objects(number: int) -> str:
-    """Returns how many objects the builds left in their bucket, and their bytes."""
+    """Return how many objects the builds left in their bucket, and their bytes."""
     pages = boto3.client("s3").get_paginator("list_objects_v2").paginate(Bucket=f"benchmark-{number}")
     sizes = [entry["Size"] for page in pages for entry in page.get("Contents", [])]
     return f"{len(sizes):,} objects, {sum(sizes) / 1e6:,.1f} MB"

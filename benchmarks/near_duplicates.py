@@ -99,7 +99,7 @@ MEASURES = {m.__name__: m for m in (ours, flat)}
 
 
 def find_copies(count: int) -> None:
-    """Prints what finding the copies among so many images costs; fails if one is missing."""
+    """Print what finding the copies among so many images costs; fails if one is missing."""
     from querytruth.backends.images.same_images import ComparableImages
 
     frame, originals = make_images(count, VIEWS_OF_EACH)
@@ -114,7 +114,7 @@ def find_copies(count: int) -> None:
 
 
 def make_images(count: int, views: int) -> tuple[pd.DataFrame, np.ndarray[Any, np.dtype[np.int64]]]:
-    """Returns views and thumbnails, and the rows of which the last ones are copies."""
+    """Return views and thumbnails, and the rows of which the last ones are copies."""
     from querytruth.backends.images.image_views import BOXES, SIDE, VIEWS
     from tests.drawn_views import draw_views
 

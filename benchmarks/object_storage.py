@@ -41,7 +41,7 @@ STARTUP_SECONDS = 60
 
 @contextmanager
 def serve_objects() -> Iterator[None]:
-    """Runs moto's server, whose address and keys are in the environment."""
+    """Run moto's server, whose address and keys are in the environment."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -79,7 +79,7 @@ def _answers(address: str) -> bool:
 
 
 def draw_images(folder: Path, count: int, side: tuple[int, int] = SIDE) -> None:
-    """Draws so many JPEGs, all different."""
+    """Draw so many JPEGs, all different."""
     folder.mkdir()
     for number in range(count):
         noise = np.random.default_rng(number).integers(0, 256, (24, 32, 3), dtype=np.uint8)
@@ -88,7 +88,7 @@ def draw_images(folder: Path, count: int, side: tuple[int, int] = SIDE) -> None:
 
 
 def build_set(folder: Path, count: int) -> Path:
-    """Returns a gallery of so many drawn JPEGs of a few kilobytes, all different."""
+    """Return a gallery of so many drawn JPEGs of a few kilobytes, all different."""
     draw_images(folder / "drawn", count)
     keys = {"kind": "gallery", "name": "drawn", "images": str(folder / "drawn"), "out": str(folder / "sets")}
     return qt.build({**keys, "near_duplicates": {"distance": None}, "render": {"size": SIDE[0]}}).path
@@ -115,7 +115,7 @@ def get_by_boto(files: list[Path], bucket: str, folder: Path) -> None:
 
 
 def run_once(version: Path, place: Path, number: int) -> dict[str, tuple[float, float]]:
-    """Returns the seconds by the clock and of the processor of each piece of work."""
+    """Return the seconds by the clock and of the processor of each piece of work."""
     bucket = f"benchmark-{number}"
     boto3.client("s3").create_bucket(Bucket=bucket)
     url, files = f"s3://{bucket}/sets", sorted(path for path in version.rglob("*") if path.is_file())

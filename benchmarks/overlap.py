@@ -141,7 +141,7 @@ def write_captions(captions: Path, folder: Path, count: int) -> None:
 
 
 def measure(way: str, folder: Path, peers: str) -> dict[str, Any]:
-    """Runs one way in a process of its own."""
+    """Run one way in a process of its own."""
     is_ours = "_ours" in way
     answer = subprocess.run(
         [sys.executable if is_ours else peers, str(Path(__file__).parent / "overlap_ways.py"), way, str(folder)],
@@ -155,7 +155,7 @@ def measure(way: str, folder: Path, peers: str) -> dict[str, Any]:
 
 
 def compare(title: str, ways: dict[str, str], folder: Path, peers: str, truth: dict[str, Pairs]) -> Table:
-    """Returns the table of found pairs: recall per kind of copy, and the precision. A tile of a photo with a copy of
+    """Return the table of found pairs: recall per kind of copy, and the precision. A tile of a photo with a copy of
     the same photo is neither right nor wrong."""
     table = Table("way", "a second and core", "MB", "wrong", "precision", *truth, title=f"{title}: {_describe(folder)}")
     right = set().union(*truth.values())
@@ -174,7 +174,7 @@ def compare(title: str, ways: dict[str, str], folder: Path, peers: str, truth: d
 
 
 def _describe(folder: Path) -> str:
-    """Returns how many pairs are compared."""
+    """Return how many pairs are compared."""
     if (folder / "set").is_dir():
         own, others = (len(list((folder / name).iterdir())) for name in ("set", "others"))
     else:

@@ -35,7 +35,7 @@ CHECKS: dict[str, Callable[[np.random.Generator, int], Iterable[Cell]]] = {
 
 
 def main() -> None:
-    """Prints both tables."""
+    """Print both tables."""
     parser = argparse.ArgumentParser()
     parser.add_argument("checks", nargs="*", choices=[*CHECKS, []], help="all without")
     parser.add_argument("--draws", type=int, default=1000)

@@ -30,20 +30,20 @@ _STYLE = "body{margin:16px;font:15px sans-serif} header{background:#fff;padding:
 
 
 def wilson_interval(hits: int, count: int) -> tuple[float, float]:
-    """Returns the 95% interval of a share (Wilson, 1927)."""
+    """Return the 95% interval of a share (Wilson, 1927)."""
     z, share = 1.96, hits / count
     middle, spread = share + z * z / (2 * count), z * (share * (1 - share) / count + z * z / (4 * count**2)) ** 0.5
     return max(0.0, (middle - spread) / (1 + z * z / count)), min(1.0, (middle + spread) / (1 + z * z / count))
 
 
 def read_scores(paths: list[Path]) -> dict[Path, float]:
-    """Returns the flatness of each file that is a whole image."""
+    """Return the flatness of each file that is a whole image."""
     scores = {path: read_image(path).flatness for path in paths}
     return {path: float(score) for path, score in scores.items() if score is not None}
 
 
 def list_photos() -> list[Path]:
-    """Returns the photos at hand, sorted."""
+    """Return the photos at hand, sorted."""
     folders = ("photos_flowers", "coco_tiny", "photos_exif")
     return sorted(
         path for one in folders for path in (DATA / one).rglob("*") if path.suffix.lower() in (".jpg", ".jpeg")
@@ -51,7 +51,7 @@ def list_photos() -> list[Path]:
 
 
 def write_page(kind: str, number: int, photos: list[Path], size: tuple[int, int]) -> str:
-    """Returns the HTML of a screen: a page of text, or an album with a photo over a share of the screen's height."""
+    """Return the HTML of a screen: a page of text, or an album with a photo over a share of the screen's height."""
     texts = sorted((ROOT / "docs").glob("*.md"))
     words = html.escape(texts[number % len(texts)].read_text("utf-8")[:4000])
     if kind == "text":
@@ -66,7 +66,7 @@ def write_page(kind: str, number: int, photos: list[Path], size: tuple[int, int]
 
 
 def draw_screens(folder: Path, photos: list[Path], count: int = 15) -> dict[str, list[Path]]:
-    """Draws so many screens of each kind and size, as PNG."""
+    """Draw so many screens of each kind and size, as PNG."""
     drawn: dict[str, list[Path]] = {}
     with sync_playwright() as tool:
         browser = tool.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])

@@ -39,7 +39,7 @@ Measured = dict[str, tuple[float, float, int, int]]  # seconds by the clock and 
 
 @contextmanager
 def counted_requests() -> Iterator[list[str]]:
-    """Yields the names of the requests to the service within the block; a list is one, however many pages it has."""
+    """Yield the names of the requests to the service within the block; a list is one, however many pages it has."""
     asked: list[str] = []
     names = ("get", "put", "list", "list_with_delimiter", "delete", "head")
     before = {name: getattr(obstore, name) for name in names}
@@ -80,7 +80,7 @@ def find(store: ReplyStore, keys: list[str]) -> None:
 
 
 def pack_known(url: str, count: int) -> list[str]:
-    """Returns the keys of a store with so many replies in packs: as the cache of the machine that saved them has them,
+    """Return the keys of a store with so many replies in packs: as the cache of the machine that saved them has them,
     without the objects of their own, whose number no look-up of these keys depends on."""
     with open_reply_store(url) as store:
         store.save(MODEL, [answered(0)])

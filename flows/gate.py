@@ -57,7 +57,7 @@ def have_same_results(candidate: pd.DataFrame, baseline: pd.DataFrame) -> bool:
 
 
 def write_gate_report(report: release_gate.GateReport, folder: Path, *, is_undecided_failure: bool) -> list[Path]:
-    """Write GATE_FILES into the folder and returns their paths. Raises UserError."""
+    """Write GATE_FILES into the folder and return their paths. Raises UserError."""
     contents = (
         canonical_json(gate_to_json(report)),
         render_gate_markdown(report).encode(),

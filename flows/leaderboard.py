@@ -100,7 +100,7 @@ def _describe_system(data: ResultFile, metric: str, vectors: Path) -> dict[str, 
 
 
 def write_leaderboard(board: dict[str, Any], page: Path, language: str = "en") -> list[Path]:
-    """Write the page in en or zh, and the board as JSON and CSV beside it. Returns the paths.
+    """Write the page in en or zh, and the board as JSON and CSV beside it. Return the paths.
     Raises UserError."""
     rows = []
     for one in board["systems"]:

@@ -132,7 +132,7 @@ def _captioning_site(stored: set_files.StoredSet, reviewer: str, about: dict[str
 
 
 def _audit_routes(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
-    """Return no routes for a version without audits, and loads nothing of them: statistics and stores of replies."""
+    """Return no routes for a version without audits, and load nothing of them: statistics and stores of replies."""
     if not (stored.path.parent / published_files.AUDITS_FOLDER).is_dir():
         return []
     from querytruth.audit.cards import build_audit_routes

@@ -52,7 +52,7 @@ def is_fact_table(table: Path) -> bool:
 
 
 def _suggest_reviewable(definition: Path, out: Path) -> str:
-    """Names the published set of a definition, and the tables that its stages exported."""
+    """Name the published set of a definition, and the tables that its stages exported."""
     try:
         definition_data = text_formats.load_yaml(
             safe_paths.read_regular(definition, text_formats.MAX_YAML_BYTES).decode("utf-8")

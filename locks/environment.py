@@ -35,7 +35,7 @@ UV_NAMES = {
 
 
 def main() -> None:
-    """Installs the lock that the command line names, or the newest of everything."""
+    """Install the lock that the command line names, or the newest of everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lock", nargs="?", type=Path, help="run.txt or dev.txt")
     parser.add_argument("--newest", action="store_true", help="the newest in range; prints what differs from dev.txt")
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def choose_installer() -> list[str]:
-    """Returns the command that installs into this environment: uv's, fetched as its own lock says, else pip's."""
+    """Return the command that installs into this environment: uv's, fetched as its own lock says, else pip's."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     fetched = subprocess.run(
         [*pip, "install", "--quiet", "--require-hashes", "-r", str(LOCKS / "uv.txt")], capture_output=True, text=True
@@ -72,7 +72,7 @@ def choose_installer() -> list[str]:
 
 
 def uv_settings(environment: dict[str, str] | os._Environ[str]) -> dict[str, str]:
-    """Returns pip's settings, from its files and variables, as uv's variables, but for those that are set."""
+    """Return pip's settings, from its files and variables, as uv's variables, but for those that are set."""
     listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True).stdout
     settings = {}
     for place in ("global", "install", ":env:"):  # the later wins, as in pip
@@ -87,7 +87,7 @@ def uv_settings(environment: dict[str, str] | os._Environ[str]) -> dict[str, str
 
 
 def describe_drift() -> str:
-    """Returns one line: which packages of this environment are not as locked, and of which that pyproject.toml names a
+    """Return one line: which packages of this environment are not as locked, and of which that pyproject.toml names a
     release lies beyond its range."""
     locked = read_lock(LOCKS / "dev.txt")
     drifted = [
@@ -105,14 +105,14 @@ def describe_drift() -> str:
 
 
 def list_packages(*options: str) -> list[dict[str, str]]:
-    """Returns `name` and `version` of what is installed here; with --outdated, of what has a `latest_version`."""
+    """Return `name` and `version` of what is installed here; with --outdated, of what has a `latest_version`."""
     command = [sys.executable, "-m", "uv", "pip", "list", "--python", sys.executable, "--format", "json", *options]
     done = subprocess.run(command, capture_output=True, text=True)
     return list(json.loads(done.stdout)) if done.returncode == 0 else []  # without uv, nothing is known
 
 
 def list_tested() -> str:
-    """Returns the locked versions of what the wheel names, and torch's, as lines that pip takes as constraints."""
+    """Return the locked versions of what the wheel names, and torch's, as lines that pip takes as constraints."""
     direct = read_direct()
     lines = re.findall(r"^[A-Za-z0-9._-]+==.*$", (LOCKS / "dev.txt").read_text("utf-8"), re.MULTILINE)
     kept = [line.removesuffix(" \\") for line in lines if canonical(line.split("==")[0]) in direct]
@@ -122,14 +122,14 @@ def list_tested() -> str:
 
 
 def read_direct() -> set[str]:
-    """Returns the packages that a wheel may bring: all that pyproject.toml names, but for developers' tools."""
+    """Return the packages that a wheel may bring: all that pyproject.toml names, but for developers' tools."""
     project = tomllib.loads(PROJECT.read_text("utf-8"))["project"]
     extras = [names for extra, names in project["optional-dependencies"].items() if extra not in ("dev", "bench")]
     return {canonical(re.split(r"[^A-Za-z0-9._-]", one)[0]) for one in [*project["dependencies"], *chain(*extras)]}
 
 
 def read_lock(path: Path) -> dict[str, set[str]]:
-    """Returns the locked versions by package; a package has several where Pythons need different ones."""
+    """Return the locked versions by package; a package has several where Pythons need different ones."""
     locked: dict[str, set[str]] = {}
     for name, version in re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", path.read_text("utf-8"), re.MULTILINE):
         locked.setdefault(canonical(name), set()).add(version)
@@ -137,12 +137,12 @@ def read_lock(path: Path) -> dict[str, set[str]]:
 
 
 def canonical(name: str) -> str:
-    """Returns a package's name as the package index compares it."""
+    """Return a package's name as the package index compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def run(*command: str) -> None:
-    """Runs a command that shows its own errors; ends this program with its status where it fails."""
+    """Run a command that shows its own errors; ends this program with its status where it fails."""
     status = subprocess.run(command).returncode
     if status:
         raise SystemExit(status)

@@ -29,7 +29,7 @@ OTHER = {  # by package: its licence, and why it does not bind this project
 
 
 def read_licence(package: Distribution) -> str:
-    """Returns the licence that a package states: as an expression, by its classifiers, else in its own words."""
+    """Return the licence that a package states: as an expression, by its classifiers, else in its own words."""
     metadata = package.metadata
     stated = metadata.get("License-Expression", "")
     classes = [one.split(" :: ")[-1] for one in metadata.get_all("Classifier") or [] if one.startswith("License")]
@@ -38,7 +38,7 @@ def read_licence(package: Distribution) -> str:
 
 
 def list_licences(lock: Path) -> tuple[dict[str, str], list[str]]:
-    """Returns the licence of each locked package that is installed here, and the names of those for other systems.
+    """Return the licence of each locked package that is installed here, and the names of those for other systems.
     Raises SystemExit for one that is missing though this system needs it."""
     installed = {canonicalize_name(one.metadata["Name"]): one for one in distributions()}
     licences, elsewhere = dict[str, str](), list[str]()
@@ -55,7 +55,7 @@ def list_licences(lock: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def find_unknown(licences: dict[str, str]) -> list[str]:
-    """Returns the packages whose licence is neither permissive nor accepted by name."""
+    """Return the packages whose licence is neither permissive nor accepted by name."""
     return sorted(
         name
         for name, licence in licences.items()
@@ -64,7 +64,7 @@ def find_unknown(licences: dict[str, str]) -> list[str]:
 
 
 def describe(licences: dict[str, str], elsewhere: Iterable[str]) -> str:
-    """Returns the packages by licence, the most frequent first."""
+    """Return the packages by licence, the most frequent first."""
     by_licence = defaultdict[str, list[str]](list)
     for name, licence in licences.items():
         by_licence[f"{licence} ({OTHER[name][1]})" if name in OTHER else licence].append(name)

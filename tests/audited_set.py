@@ -35,7 +35,7 @@ class AuditedSet:
         return audit_folder(self.path.parent, "audit")
 
     def answer(self, number: int, reviewer: str = "lin", *, wrong: int = 0) -> None:
-        """Answers the first pairs of the sample, the first `wrong` of them falsely; answers that are there are kept."""
+        """Answer the first pairs of the sample, the first `wrong` of them falsely; answers that are there are kept."""
         audit, stored = load_audit(self.path, "audit")
         texts = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))
         answers = []
@@ -49,7 +49,7 @@ class AuditedSet:
 
 
 def make_audited_set(folder: Path) -> AuditedSet:
-    """Publishes the set below `folder`/sets; no audit is drawn yet."""
+    """Publish the set below `folder`/sets; no audit is drawn yet."""
     render = {"size": 32, "mode": "longer_side"}
     stored = publish_small_set(folder, small_tables(), render=render, size=(32, 30))  # models take 28 and more
     run = folder / "tiny.trec"
@@ -59,7 +59,7 @@ def make_audited_set(folder: Path) -> AuditedSet:
 
 
 def fill(file: Path, truth: dict[str, set[str]], unsure: int = 0) -> None:
-    """Answers every row as ECCV does, but the first `unsure` ones with a question mark."""
+    """Answer every row as ECCV does, but the first `unsure` ones with a question mark."""
     with file.open(encoding="utf-8-sig", newline="") as opened:
         names, *rows = csv.reader(opened)
     for number, row in enumerate(rows):

@@ -26,7 +26,7 @@ class Ended:
 
 
 def invoke(*words: object, typed: str = "", catch: bool = True) -> Ended:
-    """Runs a command, with `typed` on its standard input; what it raises is raised unless it is to be caught."""
+    """Run a command, with `typed` on its standard input; what it raises is raised unless it is to be caught."""
     out, err, code, caught = io.StringIO(), io.StringIO(), 0, None
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setattr(sys, "stdin", io.StringIO(typed))

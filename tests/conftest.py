@@ -43,7 +43,7 @@ class FailuresAtOnce:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers the line about each failure, but not in xdist's workers, which send theirs to the one process."""
+    """Register the line about each failure, but not in xdist's workers, which send theirs to the one process."""
     if "not thorough" in config.option.markexpr and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2 << 30:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     gc.set_threshold(5_000, 10, 10)  # thousands of tests stay to the end: looking through them again took 5% of a run
@@ -57,7 +57,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Ends the run with one line that says how many tests were skipped, and for the lack of what."""
+    """End the run with one line that says how many tests were skipped, and for the lack of what."""
     reasons: Counter[str] = Counter()
     for report in terminalreporter.stats.get("skipped", []):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

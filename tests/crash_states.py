@@ -80,7 +80,7 @@ def crash_states(operations: Sequence[Operation], hidden: Collection[str] = (), 
 
 
 def write_tree(tree: Tree, folder: Path) -> None:
-    """Writes the files of a state."""
+    """Write the files of a state."""
     folder.mkdir(parents=True)
     for name in sorted(tree):
         data = tree[name]

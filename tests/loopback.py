@@ -145,7 +145,7 @@ def send_endlessly(start: bytes, piece: bytes) -> Misbehaviour:
 
 
 def stay_silent(most: float = 20.0) -> Misbehaviour:
-    """Takes the request and says nothing until the other side hangs up."""
+    """Take the request and says nothing until the other side hangs up."""
 
     def wait(connection: socket.socket) -> None:
         connection.settimeout(most)

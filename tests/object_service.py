@@ -78,19 +78,19 @@ def find_asker(environ: dict[str, Any]) -> str:
 
 
 def busy(_service: ObjectService, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answers 503."""
+    """Answer 503."""
     environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     start_response("503 Service Unavailable", [("Content-Type", "application/xml")])
     return [b"<Error><Code>ServiceUnavailable</Code><Message>try later</Message></Error>"]
 
 
 def cut(_service: ObjectService, environ: dict[str, Any], _start: Callable[..., Any]) -> Iterable[bytes]:
-    """Closes the connection without an answer."""
+    """Close the connection without an answer."""
     return _hang_up(environ)
 
 
 def cut_in_the_middle(service: ObjectService, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-    """Sends half of the body, then closes the connection."""
+    """Send half of the body, then closes the connection."""
     data = b"".join(service.app(environ, start))
     return [data[: len(data) // 2]]
 
@@ -122,7 +122,7 @@ def ignore_condition(service: ObjectService, environ: dict[str, Any], start: Cal
 
 @contextmanager
 def serve_objects() -> Iterator[ObjectService]:
-    """Runs the service, with an empty bucket."""
+    """Run the service, with an empty bucket."""
     server_module = pytest.importorskip("moto.server")
     from werkzeug.serving import WSGIRequestHandler, make_server
 

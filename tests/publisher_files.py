@@ -30,7 +30,7 @@ class FirstEntry(NamedTuple):
 
 
 def write_source(name: str, folder: Path, entry: FirstEntry) -> None:
-    """Writes the files of a layout, and the images of `--images` to `photos` beside the folder."""
+    """Write the files of a layout, and the images of `--images` to `photos` beside the folder."""
     photos = folder.with_name("photos")
     names = {"red.jpg": RED, "blue.jpg": BLUE, FirstEntry().image: RED, OTHER_IMAGE: BLUE}
     names |= {"exampleorgredjpg.jpg": RED, "xexamplebjpg.jpg": BLUE}  # as TaiSu names what it downloads

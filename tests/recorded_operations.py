@@ -76,7 +76,7 @@ Operation = Entry | Piece | Growth | Cut | Sync | Acknowledged
 
 
 def record_operations(program: str, folder: Path) -> list[Operation]:
-    """Runs Python source with `folder` (new and empty) as its first argument. Skips the test without strace."""
+    """Run Python source with `folder` (new and empty) as its first argument. Skips the test without strace."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed (Debian: strace)")
     folder.mkdir()

@@ -13,7 +13,7 @@ from querytruth.sets.published_files import CHECKSUMS
 
 
 def reseal(version: Path) -> None:
-    """Writes the digests of the version's files as they are now into its manifest. What is no manifest, or lacks a
+    """Write the digests of the version's files as they are now into its manifest. What is no manifest, or lacks a
     digest of its own, stays as it is."""
     path = version / "manifest.json"
     try:
@@ -37,7 +37,7 @@ def reseal(version: Path) -> None:
 
 
 def _reseal_images(checksums: Path) -> None:
-    """Writes the digests of the images that are there into the version's list of them."""
+    """Write the digests of the images that are there into the version's list of them."""
     if checksums.is_symlink() or not checksums.is_file():
         return
     table = pq.read_table(checksums)

@@ -114,7 +114,7 @@ def test_pillow_need_not_call_what_is_overridden(monkeypatch: pytest.MonkeyPatch
 
 
 def find_private_names(sources: dict[str, list[ast.AST]]) -> Iterator[tuple[str, str]]:
-    """Yields (file, name) of each private name of a library; `sources`: by file its nodes."""
+    """Yield (file, name) of each private name of a library; `sources`: by file its nodes."""
     own = {name for parts in sources.values() for node in parts for name in defined_names(node)}
     own |= OF_NAMED_TUPLES | OF_NOTEBOOKS
     for file, parts in sources.items():

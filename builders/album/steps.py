@@ -163,7 +163,7 @@ def refresh_tables(folder: Path, facts: Path, *, texts: bool = False, **options:
 
 def add_pseudonyms(facts: Path) -> Path:
     """Add a pseudonym of each person of a table of facts who has none to the table of pseudonyms beside it, and
-    returns that. Raises UserError."""
+    return that. Raises UserError."""
     path = facts.with_name(f"{facts.stem}.pseudonyms.csv")
     known = read_pseudonyms(path) if path.is_file() else {}
     people = {row.used_value for row in read_fact_table(facts) if row.kind == "person"} - {*known, ""}

@@ -36,7 +36,7 @@ def divide_into_stars(
     is_mute: BoolArray,
     relate: RelationFinder,
 ) -> tuple[RowIndices, RowIndices]:
-    """Divide components (per row its name); returns per row (n,) the first row of its group, and the representative of
+    """Divide components (per row its name); return per row (n,) the first row of its group, and the representative of
     that group. `same`: per row the name of those with the same bytes or pixels;
     `preference`: per row its place in the order of preference (0 the first); a damaged row represents only damaged
     ones, and a mute row has no colours. `relate` returns TIED, UNRELATED or CONTRADICTING per pair of rows."""

@@ -137,13 +137,13 @@ class KeptImages:
         self._objects = kept_work.KeptObjects(folder)
 
     def fetch_stored(self, paths: Sequence[str]) -> set[str]:
-        """Get the images that the bucket has, and returns their paths. Raises UserError."""
+        """Get the images that the bucket has, and return their paths. Raises UserError."""
         packs, abandoned = kept_work.read_packs(self._objects)
         remove_superseded(self._objects, abandoned)
         return self.fetch(kept_work.choose_packs(packs, paths))
 
     def fetch(self, packs: Sequence[kept_work.ImagePack]) -> set[str]:
-        """Get the images of packs, and returns the paths of those that are whole. Raises UserError."""
+        """Get the images of packs, and return the paths of those that are whole. Raises UserError."""
         total = sum(image.size for pack in packs for image in pack.images)
         with (
             open_transfer_bar("read rendered images", total) as advance,
@@ -161,7 +161,7 @@ class KeptImages:
             return {path for placed in map_at_once(unpack, packs) for path, _ in placed}
 
     def render(self, jobs: Sequence[RenderPartJob]) -> tuple[list[RenderFault], list[kept_work.ImagePack]]:
-        """Render the jobs' images as tasks, and returns their faults and the packs. Raises UserError."""
+        """Render the jobs' images as tasks, and return their faults and the packs. Raises UserError."""
         work = partial(_render_kept_part, self.folder, self._render.size, self._render.mode)
         done = map_parts(_STAGE, work, split_into_parts(jobs), len(jobs), "images")
         return [fault for faults, _ in done for fault in faults], [pack for _, pack in done if pack is not None]
@@ -192,7 +192,7 @@ def render_images(
     folder: Path,
 ) -> tuple[pd.DataFrame, pd.DataFrame, Path]:
     """Render the images that are not rendered yet below the set's `folder`, and those whose file there is damaged.
-    `digests`: the sha256 of each location as it was scanned; other bytes are not rendered. Returns the images
+    `digests`: the sha256 of each location as it was scanned; other bytes are not rendered. Return the images
     (image_id, file_name) with `path` as in the set and their rendered sizes, without those that failed; the ledger's
     rows of these; and the folder of the rendered files."""
     set_paths, rendered_folder = locate_rendered(images["image_id"], render, folder)

@@ -148,7 +148,7 @@ def open_rounds(
     max_rounds: int,
     settings: dict[str, Any],
 ) -> Iterator[GenerationRounds]:
-    """Open the stage's journal, counts the waves in it, and shows a bar of `max_rounds`. When one of the `settings`
+    """Open the stage's journal, count the waves in it, and show a bar of `max_rounds`. When one of the `settings`
     changes, a new journal starts."""
     options = definition.topics if stage == "topics" else definition.objects
     with (

@@ -54,7 +54,7 @@ class NoveltyFilter:
         self._not_encoded += texts
 
     def classify(self, texts: Sequence[str]) -> list[NoveltyVerdict]:
-        """Return a verdict for each text, compared with the pool and with the new texts before it, and adds the new
+        """Return a verdict for each text, compared with the pool and with the new texts before it, and add the new
         ones to the pool."""
         if not texts:
             return []

@@ -25,7 +25,7 @@ LEAST_QUESTIONS = 10
 def compare_strategies(
     definition: GeneratedDefinition, source: str, questions: int
 ) -> tuple[list[dict[str, Any]], Path]:
-    """Run both stages of every strategy with so many questions each. Returns a row of figures per strategy (of
+    """Run both stages of every strategy with so many questions each. Return a row of figures per strategy (of
     `build_run_row`, with `questions`, `drift` and `stops`) and the page with the plots. Raises UserError where a run
     cannot go on."""
     if questions < LEAST_QUESTIONS:

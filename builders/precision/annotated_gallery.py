@@ -140,7 +140,7 @@ def join_annotations(
     with_places: bool = False,
     with_sides: bool = False,
 ) -> AnnotatedGallery:
-    """Return the gallery of all files and records the stages `images` and `boxes` in the ledger.
+    """Return the gallery of all files and record the stages `images` and `boxes` in the ledger.
 
     `read_images` has a row per listed image (sha256, width, height, path … or bucket, reason, detail); None where there
     are only annotations. `labels[f]`: for each category row of file f its position in the label table. `left_out`:

@@ -72,7 +72,7 @@ def accept_detections(
     ledger: Ledger,
 ) -> Detections:
     """Return the detections with a score of `at_least` or more whose label the annotations do not have in the image,
-    and records the stage `detections`. `labels`: the position of each category of `annotated` in the label table."""
+    and record the stage `detections`. `labels`: the position of each category of `annotated` in the label table."""
     parts: list[tuple[Any, ...]] = []
     rejections: list[pd.DataFrame] = []
     annotated_pairs = np.unique(gallery.box_image.astype(np.int64) * (1 << 32) + gallery.box_label)

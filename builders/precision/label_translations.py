@@ -278,7 +278,7 @@ def read_labels(labels: str, language: str) -> tuple[pd.DataFrame, list[str], li
 @step("accept translations")
 def accept_label_translations(reviewed: Path, labels: str, to: Path) -> tuple[Path, int, int]:
     """Write the label table with the names that people accepted in a CSV of `translate_labels` into the folder `to`,
-    beside the tree and the compatible labels of the table. Returns the file, the number of accepted names, and that of
+    beside the tree and the compatible labels of the table. Return the file, the number of accepted names, and that of
     undecided rows. Raises UserError."""
     filled, _ = read_label_csv(reviewed)
     languages = [one for one in filled["language"] if one] if "language" in filled else []

@@ -138,7 +138,7 @@ def caption_images(
     overrides: Mapping[str, Override],
     ledger: Ledger,
 ) -> tuple[pd.DataFrame, list[ChatAnswer], caption_rules.CaptionOverrides]:
-    """Ask about every image. Returns a row per request that has a reply, or a caption that a person wrote instead; the
+    """Ask about every image. Return a row per request that has a reply, or a caption that a person wrote instead; the
     answers; and what people wrote. Requests that failed for good are rejected; those that may still be answered are
     pending."""
     rows, requests = build_caption_requests(images, definition)

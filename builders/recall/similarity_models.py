@@ -52,7 +52,7 @@ def _describe(language: str, line: FittedLine | str, found: int) -> dict[str, An
 
 @step("check models")
 def check_recall_models(definition: RecallDefinition, *, is_plan: bool = False) -> list[str]:
-    """Load the embedders and looks for the keys of chat models. Returns the names of embedders that are not on this
+    """Load the embedders and looks for the keys of chat models. Return the names of embedders that are not on this
     machine: a plan does not download them, a build does. Raises UserError for a missing key or library, a model that
     cannot be loaded, and a text embedder that does not know the language of the captions."""
     run, rules = current_run(), definition.ambiguity

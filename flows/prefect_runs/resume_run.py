@@ -38,7 +38,7 @@ def resume(
 
 
 def answer_run(wanted: str, answers: dict[str, Any]) -> str:
-    """Resume the waiting run with the answers, and returns its name. Raises UserError."""
+    """Resume the waiting run with the answers, and return its name. Raises UserError."""
     with get_client(sync_client=True) as client:
         waits = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PAUSED]))
         waiting = client.read_flow_runs(flow_run_filter=FlowRunFilter(state=waits))

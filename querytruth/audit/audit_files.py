@@ -179,7 +179,7 @@ def write_audit(folder: Path, manifest: AuditManifest, tables: dict[str, pd.Data
 
 
 def _write_tables(folder: Path, manifest: AuditManifest, tables: dict[str, pd.DataFrame]) -> AuditManifest:
-    """Write the tables, then the manifest that names them; returns it."""
+    """Write the tables, then the manifest that names them; return it."""
     files: dict[str, AuditTable] = {}
     for name in _TABLES:
         path = folder / f"{name}.parquet"
@@ -224,7 +224,7 @@ def read_cards(folder: Path, *, lock: bool = True) -> pd.DataFrame:
 
 @contextmanager
 def lock_cards(folder: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Hold the cards of an audit for this process, and yields what appends a round of them: it is on disk when that
+    """Hold the cards of an audit for this process, and yield what appends a round of them: it is on disk when that
     returns. Raises UserError where they cannot be written."""
     path = contained_path(folder, CARDS_FILE, "next cards")
     with translate_write_errors("next cards", path), durable_files.open_log(path, wait=True) as handle:
@@ -285,7 +285,7 @@ def list_audits(set_folder: Path) -> list[str]:
 
 
 def write_audit_report(folder: Path, report: JsonRecord) -> Path:
-    """Replace the report of an audit and returns its file. Raises UserError where it cannot be written."""
+    """Replace the report of an audit and return its file. Raises UserError where it cannot be written."""
     path = contained_path(folder, REPORT_FILE, "write report")
     with translate_write_errors("write report", path):
         durable_files.write_atomically(path, canonical_json(report))

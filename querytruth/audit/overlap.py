@@ -205,7 +205,7 @@ def hash_images(images: str) -> Iterator[pd.DataFrame]:
 
 
 def _hash_files(located: Sequence[tuple[str, str]], skipped: Counter[str]) -> pd.DataFrame:
-    """Return _HASHES_SCHEMA of the files that can be read, and counts in `skipped` why others are not."""
+    """Return _HASHES_SCHEMA of the files that can be read, and count in `skipped` why others are not."""
     scanned = map_in_workers(read_image, [location for _, location in located])
     rows = []
     for (item, _), one in zip(located, scanned, strict=True):

@@ -68,7 +68,7 @@ def render_overlap_page(
 def write_overlap_page(
     folder: Path, stored: StoredSet, tables: dict[str, pd.DataFrame], out: Path, language: str
 ) -> Path:
-    """Write pairs.html into the result's folder and returns it. Raises UserError where it cannot be written."""
+    """Write pairs.html into the result's folder and return it. Raises UserError where it cannot be written."""
     shown = select_pairs(tables["pairs"])
     images = shown[shown["kind"] == "image"]
     wanted = set(images["set_item"])

@@ -186,7 +186,7 @@ def prepare_audit(definition: AuditDefinition, path: Path) -> PreparedAudit:
 def start_audit(
     path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLabels | None
 ) -> audit_files.AuditManifest:
-    """Draw and stores an audit of the set at `path`; return its manifest. The same set, runs, judge, size and seed
+    """Draw and store an audit of the set at `path`; return its manifest. The same set, runs, judge, size and seed
     give the same audit, and one that is there already is kept. Raises UserError where another audit has the name."""
     if judged is not None:
         pooled = replace(pooled, pool=pooled.pool.divide_by_judge(judged.grades, judged.reasons, judged.scores))

@@ -97,7 +97,7 @@ def _ids(path: Path) -> list[str]:
 
 
 def read_image_texts(path: Path, images: pd.DataFrame) -> pd.DataFrame:
-    """Read a table with a column image_id or file_name and a column text, caption, description or title. Returns a
+    """Read a table with a column image_id or file_name and a column text, caption, description or title. Return a
     table image_id, text; rows of other images are skipped. Raises UserError where none is left."""
     names = read_columns(path, _TEXTS_STAGE)
     by = next((name for name in _NAMES if name in names), None)

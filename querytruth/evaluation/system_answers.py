@@ -202,7 +202,7 @@ def _ask(options: SearchSystemOptions, search: Callable[[], list[SearchHit]], st
 
 @contextmanager
 def serve_search(search: Callable[[str, int], list[tuple[str, float]]]) -> Iterator[str]:
-    """Serve `GET /search?q=TEXT&size=K` on a free port during the block and yields its address; the answer is JSON:
+    """Serve `GET /search?q=TEXT&size=K` on a free port during the block and yield its address; the answer is JSON:
     {"hits": [{"file": name, "score": number}, …]}."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _make_handler(search))
     server.daemon_threads, server.block_on_close = True, False

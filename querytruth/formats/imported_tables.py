@@ -36,7 +36,7 @@ class ImportedSource:
 
 
 def join_imported_tables(source: ImportedSource, read_images: pd.DataFrame | None, ledger: Ledger) -> Tables:
-    """Return the set's tables and records four stages: queries, images, judgments, and queries that are left without
+    """Return the set's tables and record four stages: queries, images, judgments, and queries that are left without
     a relevant image.
 
     `read_images` has a row per row of `source.images` (path, sha256, width, height, taken_at, latitude, longitude,

@@ -157,7 +157,7 @@ def iterate_set_images(stored: StoredSet) -> Iterator[SetImage | None]:
 
 
 def write_images(stored: StoredSet, out: Path) -> dict[str, str]:
-    """Copy the available images into the folder, with their paths in a set; returns these by image id."""
+    """Copy the available images into the folder, with their paths in a set; return these by image id."""
     paths = {}
     for image in iterate_set_images(stored):
         if image is not None:

@@ -111,7 +111,7 @@ def _find_exported_version(
 
 def take_decisions(folder: Path, decisions: Sequence[decision_records.QueryDecision]) -> int:
     """Add the decisions of an export to the log of the set at `folder`, but none that was imported from this export
-    before: a second import would supersede what people decided since. Returns the number of those."""
+    before: a second import would supersede what people decided since. Return the number of those."""
     known = {
         replace(decision, at="") for decision in decision_log.read_decisions(folder, decision_records.QueryDecision)
     }

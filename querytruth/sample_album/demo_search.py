@@ -36,8 +36,8 @@ _GATE = release_gate.GateSpec({"ndcg@10": 0.02})
 def evaluate_sample_search(
     version: Path, texts: Path, folder: Path, album: Path
 ) -> tuple[list[StoredResult], list[release_gate.GateReport], list[CheckReport]]:
-    """Serve the album's search by `texts`, the CSV with texts of the images, and evaluates it on the version of a set.
-    Writes the files that describe the services, golden.yaml and the reports of its checks into `folder`. Returns the
+    """Serve the album's search by `texts`, the CSV with texts of the images, and evaluate it on the version of a set.
+    Writes the files that describe the services, golden.yaml and the reports of its checks into `folder`. Return the
     results of the whole and of the stale service; the gates of the stale one against the whole one, and the other way
     round; and the checks of both on the images in `album`."""
     judged = judged_sets.load_judged_set(version)
@@ -66,7 +66,7 @@ def evaluate_sample_search(
 
 @step("sample blind search")
 def notice_sample_search(version: Path, texts: Path, folder: Path) -> tuple[dict[str, Any], Path]:
-    """Serve a search whose index ends before the newest months, and returns what the set would notice of its damages,
+    """Serve a search whose index ends before the newest months, and return what the set would notice of its damages,
     where it is blind, and the page."""
     judged = judged_sets.load_judged_set(version)
     assert judged.images is not None

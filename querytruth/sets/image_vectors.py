@@ -107,7 +107,7 @@ class KeptVectors:
         self._local, self._objects = local, KeptObjects(work.below(f"vectors/{local.name}"))
 
     def exchange(self) -> None:
-        """Get the files that are only in the bucket, and stores those that are only here; damaged ones are left out.
+        """Get the files that are only in the bucket, and store those that are only here; damaged ones are left out.
         Raises UserError."""
         here = {durable_files.file_sha256(path)[0]: path for path in sorted(self._local.glob(f"*.{_KIND}"))}
         stored = self._objects.list_kept()

@@ -104,7 +104,7 @@ def store_local_parts(
 def fetch_scanned_parts(
     objects: KeptObjects, jobs: Sequence[scan_parts.ScanPartJob], kept: Sequence[KeptObject]
 ) -> list[scan_parts.ScanPartJob]:
-    """Put each job's part into its file; files that have its bytes already stay. Returns the jobs whose part is gone,
+    """Put each job's part into its file; files that have its bytes already stay. Return the jobs whose part is gone,
     damaged or of another build. Raises UserError and OSError."""
     pairs = list(zip(jobs, kept, strict=True))
     with open_transfer_bar("read parts", sum(one.size for one in kept)) as advance:

@@ -223,7 +223,7 @@ def _write_table(staging: Path, name: str, data: pa.Buffer, rows: int) -> Listed
 
 
 def _link_images(staging: Path, source: Path, names: list[str]) -> ListedFile:
-    """Hard-links the rendered images (or copies them), and writes their checksums. Raises UserError for an image that
+    """Hard-link the rendered images (or copies them), and write their checksums. Raises UserError for an image that
     is not as it was rendered, or as the version of `source` lists it."""
     intact = read_intact_digests(source)
     rows = []

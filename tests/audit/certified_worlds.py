@@ -59,7 +59,7 @@ class Review:
     at_goal: float | None = None  # the share of the pool that was asked when the goal was reached
 
     def work(self, goal: float = 0.9, *, goes_on: bool = False) -> dict[str, Any]:
-        """Answers rounds until the goal is certified, or all is asked."""
+        """Answer rounds until the goal is certified, or all is asked."""
         rows = kinds = np.zeros(0, dtype=np.int64)
         forecasts = np.zeros(0)
         while True:
@@ -74,7 +74,7 @@ class Review:
             forecasts = np.concatenate([forecasts, new.forecasts])
 
     def look(self, answered: AnsweredPool) -> None:
-        """Holds what is stated against the truth. The bounds only fall: a look after a round sees all in between."""
+        """Hold what is stated against the truth. The bounds only fall: a look after a round sees all in between."""
         is_marked = self.pool.is_marked
         missing, wrong = (self.relevant & ~is_marked).sum(), (~self.relevant & is_marked).sum()
         self.was_true &= bool(answered.missing.at_most >= missing and answered.wrong.at_most >= wrong)

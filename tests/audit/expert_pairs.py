@@ -19,7 +19,7 @@ class ExpertPairs(NamedTuple):
 
 
 def read_expert_pairs(folder: Path) -> ExpertPairs:
-    """Reads captions and ratings of a folder."""
+    """Read captions and ratings of a folder."""
     texts: dict[str, str] = {}
     captions: dict[str, list[str]] = defaultdict(list)
     for line in (folder / "flickr8k_test_en.txt").read_text("utf-8").splitlines():

@@ -47,7 +47,7 @@ def test_three_hundred_pairs_hold_what_eccv_says_and_a_recall(tmp_path: Path, sh
 
 
 def draw_audits(pooled: PooledSet, relevant: np.ndarray) -> Iterator[PairAudit]:
-    """Yields audits of 300 pairs, drawn anew within the strata, and answered by the truth."""
+    """Yield audits of 300 pairs, drawn anew within the strata, and answered by the truth."""
     allocation, _ = allocate_judgments(pooled.pool, AuditKeys())
     empty = PairAudit.from_answers(pooled.pool.pairs, pd.Series([], pd.MultiIndex.from_arrays([[], []]), dtype=bool))
     rng = np.random.default_rng(11)

@@ -120,7 +120,7 @@ Drop = Callable[[str, str, str], None]
 
 @pytest.fixture
 def drop(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drop]:
-    """Puts a file into the folder of a package, under a name."""
+    """Put a file into the folder of a package, under a name."""
     before = set(sys.modules)
 
     def drop_file(package: str, name: str, source: str) -> None:

@@ -95,7 +95,7 @@ def change(data: bytes, edits: list[tuple[int, bytes, int]]) -> bytes:
 
 
 def end_of(command: str, file: Path) -> Ended:
-    """Runs the command within 60 s and 1.5 GB, of this process and of each worker."""
+    """Run the command within 60 s and 1.5 GB, of this process and of each worker."""
     began = time.monotonic()
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     ended = invoke(*[str(file) if word == "FILE" else word.replace("FILE", str(file)) for word in command.split()])

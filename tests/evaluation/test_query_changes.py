@@ -45,7 +45,7 @@ def test_the_last_word_is_ignored() -> None:
 
 
 def find_by_text(text: str, _k: int) -> list[str]:
-    """Finds the right image where the text is as it was written; case does not matter."""
+    """Find the right image where the text is as it was written; case does not matter."""
     known = {one.casefold(): name for one, name in RIGHT.items()}
     name = known.get(text.casefold(), "tree")
     return [image_id_of(name), image_id_of("tree")] if name != "tree" else [image_id_of("tree")]

@@ -63,7 +63,7 @@ class WorkerMachines:
 def run_worker_machines(
     place: Path, service: ObjectService, hidden: Sequence[Path], names: Sequence[str]
 ) -> Iterator[WorkerMachines]:
-    """Runs the scheduler and the workers with these names, which see nothing of the `hidden` folders."""
+    """Run the scheduler and the workers with these names, which see nothing of the `hidden` folders."""
     pytest.importorskip("distributed")
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("needs root and unshare, to hide folders from workers")

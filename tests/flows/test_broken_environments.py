@@ -72,7 +72,7 @@ def keys(place: Path, model: Path, *more: str) -> list[str]:
 
 
 def run_command(given: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    """Returns the last line of a build that must fail with exit status 1 and without a traceback."""
+    """Return the last line of a build that must fail with exit status 1 and without a traceback."""
     monkeypatch.setattr("signal.signal", lambda *_: None)
     file = Path(given[1].partition("=")[2]).parent / "recall.yaml"
     file.write_text("name: album\n")
@@ -94,7 +94,7 @@ def count_models_with_replies(given: list[str]) -> int:
 
 
 def caption_all(given: list[str]) -> None:
-    """Runs the build, which ends before it publishes: a tiny model writes no caption that is kept."""
+    """Run the build, which ends before it publishes: a tiny model writes no caption that is kept."""
     with (
         active_run(BuildRun()),
         pytest.raises(UserError, match=r"no query is left of 9 captions|got no reply to any of the 9 questions"),

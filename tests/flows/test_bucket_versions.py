@@ -215,7 +215,7 @@ def build_under_prefect(
 
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, object_service: ObjectService) -> Callable[..., SetBuild]:
-    """Builds a gallery of some colours on the machine with this name, which has its own working directory."""
+    """Build a gallery of some colours on the machine with this name, which has its own working directory."""
 
     def call(machine: str, colours: list[tuple[int, int, int]]) -> SetBuild:
         home = tmp_path / machine

@@ -46,7 +46,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def copy_images(pattern: Path, folder: Path, seed: int | None) -> None:
-    """Writes the images in the order of their names, or in another one."""
+    """Write the images in the order of their names, or in another one."""
     made = sorted(path for path in pattern.rglob("*") if path.is_file())
     if seed is not None:
         random.Random(seed).shuffle(made)

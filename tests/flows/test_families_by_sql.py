@@ -64,7 +64,7 @@ AND (family NOT LIKE 'spatial%' OR (SELECT a.id < b.id FROM category a, category
 
 
 def build_and_compare(folder: Path, source: Path) -> tuple[int, int]:
-    """Returns the number of questions and of judgments that were compared; each box is given a colour by its number."""
+    """Return the number of questions and of judgments that were compared; each box is given a colour by its number."""
     data = json.loads(source.read_text())
     for number, record in enumerate(data["annotations"]):
         record["attributes"] = [("red", "green", "blue")[number % 3]]

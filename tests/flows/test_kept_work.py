@@ -245,7 +245,7 @@ def test_two_builds_at_once_come_to_the_same_set(
 
 
 def kill_at(kept: KeptWork, process: "subprocess.Popen[bytes]", verb: str, kind: str, at: int) -> None:
-    """Kills the process as soon as its request number `at` of this kind arrives."""
+    """Kill the process as soon as its request number `at` of this kind arrives."""
     seen = []
 
     def strike(service: ObjectService, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:

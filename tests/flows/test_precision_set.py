@@ -398,7 +398,7 @@ def test_a_damaged_box_leaves_number_and_absence_unknown(make_world: Make) -> No
 
 
 def give_colours(definition: Path, colours: list[Any]) -> None:
-    """Gives each dog of the small world the next of these attributes (None: the record has none)."""
+    """Give each dog of the small world the next of these attributes (None: the record has none)."""
     file = definition.parent / "instances.json"
     data = json.loads(file.read_text())
     dog = next(category["id"] for category in data["categories"] if category["name"] == "dog")
@@ -468,7 +468,7 @@ def read_boxes(path: Path) -> dict[str, list[Box]]:
 def check_against_oracle(
     folder: Path, source: Path, related: dict[str, set[str]], families: list[str], **keys: Any
 ) -> None:
-    """Builds a set with the families from the file, and judges each image for each question by its boxes."""
+    """Build a set with the families from the file, and judges each image for each question by its boxes."""
     definition = {
         "name": "real",
         "kind": "precision",

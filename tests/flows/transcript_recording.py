@@ -47,12 +47,12 @@ class RecordedChatModel:
 
 
 def format_header(identity: ModelIdentity) -> str:
-    """Returns the first line of a transcript."""
+    """Return the first line of a transcript."""
     return _line({"model": identity.as_record()})
 
 
 def format_line(described: dict[str, Any], reply: Reply) -> str:
-    """Returns the line for a question, given by its `cache_key_fields`, and its answer."""
+    """Return the line for a question, given by its `cache_key_fields`, and its answer."""
     return _line({"request": described, "reply": reply.text, "finish_reason": reply.finish_reason})
 
 

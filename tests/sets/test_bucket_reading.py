@@ -193,7 +193,7 @@ def test_of_two_publishers_one_wins(is_same: bool, small: StoredSet, service: Ob
 
 
 def run_and_kill(program: str, stored: StoredSet, service: ObjectService, tmp_path: Path, at: int, verb: str) -> bool:
-    """Runs the program in a process of its own, killed when its request number `at` with this verb arrives; whether it
+    """Run the program in a process of its own, killed when its request number `at` with this verb arrives; whether it
     was killed."""
     environment = {**os.environ, **object_environment(service, tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", program, str(stored.path), service.url]

@@ -39,7 +39,7 @@ class Faults:
         self._kill_rate, self._fault_rate = kill_rate, fault_rate
 
     def survive(self) -> None:
-        """Raises Killed, now or because it was raised before."""
+        """Raise Killed, now or because it was raised before."""
         self.operation_count += 1
         self.is_dead = self.is_dead or self.rng.random() < self._kill_rate
         if self.is_dead:
@@ -51,7 +51,7 @@ class Faults:
         return self.rng.random() < self._fault_rate
 
     def use_disk(self) -> None:
-        """Raises OSError for a full disk, or Killed."""
+        """Raise OSError for a full disk, or Killed."""
         if self.is_due():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -96,7 +96,7 @@ class _FaultyFile(io.RawIOBase):
 
 @contextmanager
 def injected(faults: Faults) -> Iterator[None]:
-    """Lets the faults happen to everything that a build does within."""
+    """Let the faults happen to everything that a build does within."""
     with pytest.MonkeyPatch.context() as patch:
         for name in _FILE_CALLS:
             patch.setattr(os, name, _behind(faults.use_disk, getattr(os, name)))

@@ -78,7 +78,7 @@ def is_complete(manifest: bytes) -> bool:
 
 
 def live_through(seed: int, build: Build, out: Path, calm_digest: str, operation_count: int) -> Counter[str]:
-    """Builds under faults until one is complete, each in a process of its own; how they ended."""
+    """Build under faults until one is complete, each in a process of its own; how they ended."""
     rng, model, ends = random.Random(seed), FaultyModel(), Counter[str]()
     known: dict[Path, bytes] = {}
     with pytest.MonkeyPatch.context() as patch:

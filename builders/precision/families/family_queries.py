@@ -53,7 +53,7 @@ def find_family_questions(
     families: Iterable[str], world: BoxWorld, wording: judgments.QueryWording, rules: FamilyRules, ledger: Ledger
 ) -> list[FamilyQuestion]:
     """Return the questions of the families with enough relevant images and a text, by kind and labels, up to the cap
-    of a family (drawn by hash), and records a stage per family."""
+    of a family (drawn by hash), and record a stage per family."""
     out: list[FamilyQuestion] = []
     for name in families:
         kept: list[tuple[int, str, FamilyQuestion]] = []  # the highest hash first

@@ -158,7 +158,7 @@ class BucketObjects:
         return self._try(name, read_all)
 
     def fetch_file(self, name: str, path: Path, sha256: str, max_bytes: int) -> tuple[bool, bool]:
-        """Put an object's bytes into a file, in one step, and creates its folder, where they have this digest. Returns
+        """Put an object's bytes into a file, in one step, and create its folder, where they have this digest. Return
         whether the object is there, and whether it was put. Raises ObjectTooLargeError, and OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary, digest = path.with_name(f".{path.name}.{secrets.token_hex(8)}"), hashlib.sha256()
@@ -222,7 +222,7 @@ class BucketObjects:
         self._put_each(objects, "overwrite")
 
     def put_new(self, objects: Mapping[str, bytes]) -> set[str]:
-        """Store those of the objects whose names are free, each in one step, and returns these names; not those of an
+        """Store those of the objects whose names are free, each in one step, and return these names; not those of an
         object that was stored by an attempt whose answer was lost."""
         return self._put_each(objects, "create")
 

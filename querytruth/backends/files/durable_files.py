@@ -37,7 +37,7 @@ _ABANDONED = 24 * 3600  # seconds
 
 
 def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Replace a file and creates its folder; after a crash the file holds the old bytes or all new ones. Only
+    """Replace a file and create its folder; after a crash the file holds the old bytes or all new ones. Only
     `sync_folder` of its folder makes sure of the new ones. Without `sync`, a crash of the machine may leave a part of
     them."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def replace_atomically(path: Path, write: Callable[[IO[bytes]], object], *, sync
 
 
 def write_page(page: Path, html: str, then: str = "or give another file to --page") -> None:
-    """Write a page and creates its folder. Raises UserError where it cannot be written; `then` ends its next step."""
+    """Write a page and create its folder. Raises UserError where it cannot be written; `then` ends its next step."""
     with translate_write_errors("write page", page, then):
         write_atomically(page, html.encode("utf-8", "replace"))
 
@@ -117,7 +117,7 @@ def file_sha256(path: Path, progress: Callable[[int], None] = lambda _bytes: Non
 
 @contextmanager
 def open_log(path: Path, *, wait: bool) -> Iterator[int]:
-    """Lock a log for this process and yields its descriptor; creates a missing one. Where another process holds the
+    """Lock a log for this process and yield its descriptor; creates a missing one. Where another process holds the
     lock, waits, or without `wait` raises BlockingIOError. Raises OSError where the log cannot be opened."""
     make_durable_folder(path.parent)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
@@ -132,7 +132,7 @@ def open_log(path: Path, *, wait: bool) -> Iterator[int]:
 
 
 def append_lines(handle: int, lines: Sequence[str]) -> None:
-    """Append lines after the last whole one, all or none, and waits until they are on disk. Raises OSError."""
+    """Append lines after the last whole one, all or none, and wait until they are on disk. Raises OSError."""
     if not lines:
         return
     end = _end_of_lines(handle)
@@ -200,7 +200,7 @@ def task_root() -> Path:
 
 @contextmanager
 def open_task_folder() -> Iterator[Path]:
-    """Make a folder for a task, and removes it afterwards."""
+    """Make a folder for a task, and remove it afterwards."""
     with tempfile.TemporaryDirectory(dir=task_root()) as folder:
         yield Path(folder)
 

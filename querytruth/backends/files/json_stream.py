@@ -199,7 +199,7 @@ class JsonObjectReader:
             self._position += 1
 
     def value(self, once: Sequence[str] = ()) -> Any:
-        """Return the value at the cursor and moves the cursor behind it. No object may have a key of `once` twice."""
+        """Return the value at the cursor and move the cursor behind it. No object may have a key of `once` twice."""
         return self._value("", _make_scanner(once))
 
     def _value(self, what: str, scanner: json.JSONDecoder) -> Any:
@@ -229,7 +229,7 @@ class JsonObjectReader:
         return value if data.isascii() else scanner.decode(data.decode("utf-8", "surrogateescape"))
 
     def _next_character(self) -> str:
-        """Move the cursor to the next character that is not blank and returns it; '' at the end of the file."""
+        """Move the cursor to the next character that is not blank and return it; '' at the end of the file."""
         while True:
             self._position = _BLANK.match(self._window, self._position).end()  # type: ignore[union-attr]
             if self._position < len(self._window) or self._at_end:

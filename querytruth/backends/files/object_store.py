@@ -91,7 +91,7 @@ class DatabaseObjects:
                 connection.execute(insert, [_as_row(name, objects[name]) for name in sorted(objects)])
 
     def put_new(self, objects: Mapping[str, bytes]) -> set[str]:
-        """Store those of the objects whose names are free, and returns these names."""
+        """Store those of the objects whose names are free, and return these names."""
         if not objects:
             return set()
         insert = self._insert().on_conflict_do_nothing().returning(_OBJECTS.c.name)
@@ -180,7 +180,7 @@ def redact_url(url: sa.URL) -> str:
 
 
 def _connect(url: sa.URL, *, is_file: bool) -> sa.Engine:
-    """Return an engine, and creates the table where it is missing."""
+    """Return an engine, and create the table where it is missing."""
     if is_file:
         if url.database:
             make_durable_folder(Path(url.database).parent)

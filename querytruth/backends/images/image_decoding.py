@@ -89,7 +89,7 @@ _OPEN: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
 
 
 def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile, int]:
-    """Open an image without decoding it, and returns it with its number of frames; a TIFF at the page that is its
+    """Open an image without decoding it, and return it with its number of frames; a TIFF at the page that is its
     image, an animation at its first frame that is not blank. Raises UnusableImage, as for more than `most` pixels in
     all (`too_many_pixels`) and for scans of a JPEG that take far longer to decode than its pixels (`too_many_scans`).
     """

@@ -104,7 +104,7 @@ def read_image(location: str | Path) -> ScannedImage:
 
 
 def decode_image(location: str | Path) -> DecodedFile | ScannedImage:
-    """Return the first half of `read_image`. Returns a `ScannedImage` with a reason where the file cannot be used."""
+    """Return the first half of `read_image`. Return a `ScannedImage` with a reason where the file cannot be used."""
     known: dict[str, Any] = {"path": str(location)}
     try:
         data = _read_remote(known) if image_decoding.is_remote(known["path"]) else _read_local(known)

@@ -155,7 +155,7 @@ def _frame(data: bytes, place: int, length: int) -> tuple[int, int, int] | None:
 
 
 def decode_reduced(data: bytes, header: JpegHeader) -> tuple[GreyImage, NDArray[np.uint8] | None, str]:
-    """Decode a plain JPEG at the scale of `choose_reduction`, its longer side at most GREY_SIDE pixels. Returns it in
+    """Decode a plain JPEG at the scale of `choose_reduction`, its longer side at most GREY_SIDE pixels. Return it in
     grey, its colours at SAMPLES x SAMPLES places (None for a grey file), and libjpeg's message if pixels of it are lost
     ("" if none). Raises ValueError for a file that ends early."""
     size, damage, is_grey = (header.width, header.height), "", header.layers == 1

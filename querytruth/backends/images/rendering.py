@@ -96,7 +96,7 @@ class PixelsJob(NamedTuple):
 
 
 def run_pixels_job(job: PixelsJob) -> NDArray[np.uint8] | tuple[str, str]:
-    """Work for a worker process. Returns the image upright, in sRGB on white, as (height, width, 3), or reason and
+    """Work for a worker process. Return the image upright, in sRGB on white, as (height, width, 3), or reason and
     detail."""
     try:
         data = _read(job.location, job.sha256)
@@ -110,7 +110,7 @@ def run_pixels_job(job: PixelsJob) -> NDArray[np.uint8] | tuple[str, str]:
 
 
 def run_thumbnail_job(job: ThumbnailJob) -> bytes | None:
-    """Work for a worker process. Returns a JPEG, or None where the image cannot be read or has other bytes."""
+    """Work for a worker process. Return a JPEG, or None where the image cannot be read or has other bytes."""
     try:
         return make_thumbnail(_read(job.location, job.sha256), job.side, job.original_size)
     except (RenderingError, OSError):
@@ -192,7 +192,7 @@ def _decode_and_resize(data: bytes, layout: _Layout) -> Image.Image:
 
 
 def _draft(image: ImageFile.ImageFile, layout: _Layout, length: int) -> tuple[float, float] | None:
-    """Set the reduced size at which a JPEG is decoded. Returns its width and height, in fractions of a pixel."""
+    """Set the reduced size at which a JPEG is decoded. Return its width and height, in fractions of a pixel."""
     (width, height), (left, top, right, bottom) = layout(*image.size)
     across, down = (right - left) / width, (bottom - top) / height
     larger = min(math.sqrt(across * down), _UNEVEN * min(across, down))

@@ -116,7 +116,7 @@ def scan_part(
     rescan: bool = False,
     read: _ReadImages = read_images_in_workers,
 ) -> Path:
-    """Update a part and returns its file. Rows of unchanged files stay (unless `rescan`); the other files are read.
+    """Update a part and return its file. Rows of unchanged files stay (unless `rescan`); the other files are read.
 
     `advance` receives numbers of finished items. The file is written only if it changes. Raises UserError where it
     cannot be written.

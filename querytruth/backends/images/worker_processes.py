@@ -105,7 +105,7 @@ class _MappedItems:
         return batch
 
     def _hand_over(self, batch: list[Any]) -> WorkerFailure | None:
-        """Send the batch to the worker, or all items to another one where it is too old or has too few rights. Returns
+        """Send the batch to the worker, or all items to another one where it is too old or has too few rights. Return
         why none starts."""
         if self.worker is not None and (
             (self._is_old() and batch) or (not self.worker.rights.has_network and any(map(needs_network, batch)))

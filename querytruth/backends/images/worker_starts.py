@@ -125,7 +125,7 @@ class WorkerProcess:
         return answer
 
     def end(self) -> None:
-        """Kill the process and closes the pipes."""
+        """Kill the process and close the pipes."""
         os.close(self._life)
         self._close_errors()
         self._process.kill()
@@ -230,7 +230,7 @@ def _try_to_start(job: WorkerJob) -> WorkerProcess | WorkerFailure:
 
 
 def _prepare(worker: WorkerProcess, job: WorkerJob) -> WorkerFailure | None:
-    """Send the job, and returns why the worker cannot take it. The worker is ended then."""
+    """Send the job, and return why the worker cannot take it. The worker is ended then."""
     try:
         worker.send(job)
         answer = worker.receive(_STARTING)
@@ -250,7 +250,7 @@ def _prepare(worker: WorkerProcess, job: WorkerJob) -> WorkerFailure | None:
 
 
 def keep_worker(worker: WorkerProcess) -> None:
-    """Keep a worker without open items for the next caller, or ends it where enough are idle."""
+    """Keep a worker without open items for the next caller, or end it where enough are idle."""
     if len(_idle) < (os.cpu_count() or 1):
         _idle.append(worker)
     else:

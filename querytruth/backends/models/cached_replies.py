@@ -185,7 +185,7 @@ def _ask_model(
 
 
 def _ask_suspects(questions: dict[str, ChatRequest], watch: "_EndpointWatch") -> list[tuple[str, ChatAnswer]]:
-    """Ask once more what a server failed with status 500, and returns the answers. A failure is final where the
+    """Ask once more what a server failed with status 500, and return the answers. A failure is final where the
     endpoint answers a question well before and after it: the server cannot take the item."""
     if not questions or not watch.is_endpoint_well():
         return []

@@ -102,7 +102,7 @@ class LocalChatModel:
     def reply(
         self, requests: Sequence[chat.ChatRequest], on_answers: chat.OnAnswers = chat.always_continue
     ) -> list[chat.ChatAnswer]:
-        """Generate in batches of questions of similar size. Returns the answers in the order of the requests. Raises
+        """Generate in batches of questions of similar size. Return the answers in the order of the requests. Raises
         EnvironmentFault where a library, a driver or a device fails for every question."""
         answers: list[chat.ChatAnswer] = [chat.NOT_ASKED] * len(requests)
         for places in self._batches(requests):

@@ -68,7 +68,7 @@ class QuestionLeases:
                 self._change(lambda leases: leases.pop(self._holder, None) is not None)
 
     def take(self, keys: Iterable[str]) -> set[str]:
-        """Take those of the keys that no other run holds, or holds them for longer, and returns them."""
+        """Take those of the keys that no other run holds, or hold them for longer, and return them."""
         held: set[str] = set()
 
         def add(leases: dict[str, Lease]) -> bool:
@@ -88,7 +88,7 @@ class QuestionLeases:
                 self.take(held)
 
     def _change(self, change: Callable[[dict[str, Lease]], bool]) -> None:
-        """Let `change` change the leases that hold, and stores them where it returns True."""
+        """Let `change` change the leases that hold, and store them where it returns True."""
         for attempt in range(_ATTEMPTS):
             stored = self._objects.read([LEASES], _MAX_BYTES).get(LEASES)
             leases = {} if stored is None else self._parse(stored.data)

@@ -91,7 +91,7 @@ class ReplyStore:
     def save(
         self, identity: ModelIdentity, answered: Sequence[tuple[str, ChatRequest, ChatAnswer]]
     ) -> dict[str, ChatAnswer]:
-        """Store answers and returns the valid ones by key when they are durable: where another process stored a reply
+        """Store answers and return the valid ones by key when they are durable: where another process stored a reply
         first, its reply. Failures that are neither final nor have a raw reply are not stored."""
         given: dict[str, ChatAnswer] = {key: answer for key, _, answer in answered}
         kept = [one for one in answered if isinstance(one[2], Reply) or one[2].kind == "final" or one[2].raw]
@@ -176,7 +176,7 @@ class ReplyStore:
         return [ModelIdentity(**record) for record in sorted(records, key=stored_answers.canonical_json_text)]
 
     def close(self) -> None:
-        """Store a pack of what is in none yet, and closes the place; the store may be used again."""
+        """Store a pack of what is in none yet, and close the place; the store may be used again."""
         with self._lock:
             self._pack_rest()
             if self._cache is not None:
@@ -206,7 +206,7 @@ class ReplyStore:
             return self._is_there
 
     def _create(self, identity: ModelIdentity) -> str:
-        """Make the store know this model, and returns it as canonical JSON."""
+        """Make the store know this model, and return it as canonical JSON."""
         text = stored_answers.canonical_json_text(identity.as_record())
         with self._lock:
             if not self._is_writer:
@@ -283,7 +283,7 @@ class ReplyStore:
         return reply_objects.read_answer(self._objects.url_of(name), data, place)
 
     def _store_after_another(self, name: str, answer: StoredAnswer, stored: Stored | None) -> StoredAnswer:
-        """Store an answer where another was first, and returns the one that holds: a reply is never replaced."""
+        """Store an answer where another was first, and return the one that holds: a reply is never replaced."""
         data = reply_objects.write_answer(answer)
         for _ in range(_ANSWERS_TO_A_RACE):
             if stored is None and self._objects.put_new({name: data}):

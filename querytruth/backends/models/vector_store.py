@@ -47,7 +47,7 @@ class VectorStore:
         return _read_files(self.folder, image_ids, dimensions)
 
     def add(self, image_ids: Sequence[str], vectors: Vectors) -> Path:
-        """Add vectors (n, dimensions), and returns their file; replaces a file with the same ids."""
+        """Add vectors (n, dimensions), and return their file; replaces a file with the same ids."""
         name = hashlib.sha256("\n".join(image_ids).encode()).hexdigest()[:16]
         column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), pa.float32()), vectors.shape[1])
         table = pa.table({"image_id": pa.array(image_ids, pa.string()), "vector": column})

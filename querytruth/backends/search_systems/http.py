@@ -84,7 +84,7 @@ class HttpSearch:
         return read_hits(answer, self._results, self._id, self._score)[:k]
 
     def explain_paths(self, text: str, *, has_id: bool, has_score: bool) -> list[str]:
-        """Ask once more and returns a line for each of `id` and `score` that found nothing: where the first entry has
+        """Ask once more and return a line for each of `id` and `score` that found nothing: where the first entry has
         texts, or numbers. Nothing for a search by images. Raises SearchFailure."""
         if self.takes_images or (has_id and has_score):
             return []

@@ -86,7 +86,7 @@ class CrawlerClient:
         self._running: set[asyncio.Task[Any]] = set()
 
     def fetch_with_retries(self, request: WebRequest, ends: float | None = None) -> tuple[FetchResult, bytes]:
-        """Fetch with retries until `ends`, or within the seconds of a fetch. Returns the result and the body, empty
+        """Fetch with retries until `ends`, or within the seconds of a fetch. Return the result and the body, empty
         for a failure."""
         ends = time.monotonic() + self.limits.seconds if ends is None else ends
         started = self.start(self._retry_fetch(request, ends))
@@ -103,7 +103,7 @@ class CrawlerClient:
         return asyncio.run_coroutine_threadsafe(self._note(work), event_loop(os.getpid()))
 
     def stop(self) -> None:
-        """End all running fetches and closes the connections."""
+        """End all running fetches and close the connections."""
         if not self.stopped.is_set():
             self.stopped.set()
             asyncio.run_coroutine_threadsafe(self._end(), event_loop(os.getpid())).result()

@@ -193,7 +193,7 @@ class ImageFetchPool:
                 self._to_store.task_done()
 
     def _keep(self, batch: Sequence[FetchToStore]) -> None:
-        """Decode, stores and closes the files."""
+        """Decode, store and close the files."""
         try:
             for result in self._decode_and_save(batch):
                 self._results.put(result)

@@ -185,7 +185,7 @@ class PageStore:
             return {name: json.loads(one.data) for name, one in self._rows.read(names, _MAX_ROW_BYTES).items()}
 
     def _keep_body(self, body: IncomingBody, sha256: str) -> Path:
-        """Store the bytes of a body, and returns the folder that must be synced."""
+        """Store the bytes of a body, and return the folder that must be synced."""
         target = self.body_path(sha256)
         body.file.flush()
         os.fsync(body.file.fileno())

@@ -36,7 +36,7 @@ def export(stored: StoredSet, out: Path) -> None:
 
 
 def _write_images(stored: StoredSet, out: Path) -> list[tuple[str, str]]:
-    """Copy the images to images/; returns (image id, file name) of every image."""
+    """Copy the images to images/; return (image id, file name) of every image."""
     names = []
     if has_images(stored):
         (out / "images").mkdir()

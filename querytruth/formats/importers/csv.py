@@ -60,7 +60,7 @@ def _parse_cell(kind: pa.DataType, cell: str) -> Any:
 
 
 def _store_image(source: Path, path: object, image_store: set_images.ImageStore) -> str | None:
-    """Store an image and returns its place. Raises UserError for a path outside the export's folder."""
+    """Store an image and return its place. Raises UserError for a path outside the export's folder."""
     if not isinstance(path, str):
         return None
     file = require_file(source / path).resolve()

@@ -53,7 +53,7 @@ def _lines(path: Path, title: str) -> ImportedTables:
 
 
 def join_segmented(segmented: str) -> str:
-    """Join words and removes their part of speech; blanks remain between Latin words only."""
+    """Join words and remove their part of speech; blanks remain between Latin words only."""
     tokens = [_PART_OF_SPEECH.sub("", token) for token in segmented.split()]
     text = ""
     for token in filter(None, tokens):

@@ -10,7 +10,7 @@ from querytruth.backends.images.image_reading import ScannedImage, read_image
 
 @pytest.fixture
 def read(tmp_path: Path) -> Callable[[bytes], ScannedImage]:
-    """Reads an image that lies on disk for so long."""
+    """Read an image that lies on disk for so long."""
 
     def of(data: bytes) -> ScannedImage:
         (tmp_path / "image").write_bytes(data)

@@ -176,7 +176,7 @@ def test_a_described_object_goes_back_to_the_model_with_its_description(tmp_path
 
 
 def compared_by(folder: Path, questions: int = 40, **failing: Any) -> tuple[list[dict[str, Any]], Path, int]:
-    """Compares the strategies with a model that fails so where it is given no topic, and never where it is given
+    """Compare the strategies with a model that fails so where it is given no topic, and never where it is given
     one. Returns the rows, the page and the number of calls."""
 
     def reply(asked: ReceivedRequest) -> CannedResponse:

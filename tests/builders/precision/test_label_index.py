@@ -81,7 +81,7 @@ def read_lists(record: dict[str, Any], name_of: dict[int, str]) -> Lists:
 
 
 def check(tables: Tables, world: World) -> int:
-    """Compares each image with each question and each pair of labels; returns the number of explicit negatives."""
+    """Compare each image with each question and each pair of labels; returns the number of explicit negatives."""
     name_of = {category["id"]: category["name"] for category in world["categories"]}
     boxes: dict[str, list[Box]] = {record["file_name"]: [] for record in world["images"]}
     for record in world["annotations"]:

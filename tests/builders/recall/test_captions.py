@@ -67,7 +67,7 @@ def as_chat_image(path: Path) -> ChatImage:
 
 
 def clean(images: Sequence[ChatImage], texts: Sequence[str], language: str = "en") -> int:
-    """Returns the number of captions of a model at an endpoint."""
+    """Return the number of captions of a model at an endpoint."""
     options = {"base_url": "http://127.0.0.1:9/v1", "name": "seer"}
     asked = {"model": "openai_compatible", "options": options, "prompt": f"{language}/caption"}
     definition = RecallDefinition.model_validate({"name": "c", "images": str(images[0].path.parent), "captions": asked})

@@ -146,7 +146,7 @@ def check_access(model: ChatModel) -> None:
 
 
 def check_endpoint(model: ChatModel) -> str:
-    """Make one call that asks nothing, where the model is behind an endpoint, and returns what answers; "" for other
+    """Make one call that asks nothing, where the model is behind an endpoint, and return what answers; "" for other
     models. Raises UserError where the endpoint cannot be used."""
     check = getattr(model, "check_endpoint", None)
     return check() if check else ""
@@ -158,7 +158,7 @@ def count_calls_at_once(model: ChatModel) -> int:
 
 
 def check_listener(model: ChatModel) -> str:
-    """Connect to the host of a model behind an endpoint without a proxy, and sends nothing. Returns the address that
+    """Connect to the host of a model behind an endpoint without a proxy, and send nothing. Return the address that
     listens; "" for other models. Raises UserError, with the likely cause, where nothing listens."""
     options = getattr(model, "options", None)
     address = getattr(options, "base_url", None)

@@ -245,7 +245,7 @@ class _Run:
         return answer
 
     def _pause(self, seconds: float, ends: float) -> bool:
-        """Wait. Returns False where the call's time would be over, or the run has stopped."""
+        """Wait. Return False where the call's time would be over, or the run has stopped."""
         if time.monotonic() + seconds >= ends:
             return False
         return not self.stopped.wait(max(0.0, seconds))

@@ -181,7 +181,7 @@ def _patch_side(images: Any) -> int:
 
 
 def _limit_pixels(images: Any, min_pixels: int | None, max_pixels: int | None) -> bool:
-    """Set the limits of the image processor. Returns whether it has such limits: Qwen's do, as areas."""
+    """Set the limits of the image processor. Return whether it has such limits: Qwen's do, as areas."""
     least, most = (images.size.get(edge) for edge in ("shortest_edge", "longest_edge"))
     if not hasattr(images, "merge_size") or not least or not most or most < _MIN_AREA:
         return False

@@ -23,7 +23,7 @@ _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOt
 
 @contextmanager
 def serve_azure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Run Azurite in `folder`, and gives the URL of a new container. Skips where it is not installed."""
+    """Run Azurite in `folder`, and give the URL of a new container. Skips where it is not installed."""
     program = shutil.which("azurite-blob")
     if program is None:
         pytest.skip("azurite-blob is not installed (npm install -g azurite)")

@@ -19,7 +19,7 @@ _NOT_READ = ("envelope", "conventions", "cmc", "precision_recall", "open_set")
 
 
 def _edit_json(path: Path, key: list[Any], value: Any) -> None:
-    """Replace a value, and makes the file's own digest right again, as an attacker would."""
+    """Replace a value, and make the file's own digest right again, as an attacker would."""
     content = json.loads(path.read_bytes())
     inner = content
     for part in key[:-1]:

@@ -102,7 +102,7 @@ def do_work_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def run_watched(
     run: Callable[[], tuple[list[str], str]], home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> str:
-    """Run commands in the new folder `work`, and checks that nothing was read or written but there, in `sets`, and in
+    """Run commands in the new folder `work`, and check that nothing was read or written but there, in `sets`, and in
     the user's state folder, that nothing of `home` was taken, and that time and memory stay in bounds. `run` returns
     the problems and what was printed; the latter is returned."""
     before = _contents(home)
@@ -128,7 +128,7 @@ def run_watched(
 
 
 def run_cases(cases: list[C], run: Callable[[C, Path], object], place: Path) -> None:
-    """Run all cases, each in a folder of its own, also after one has failed, and names those that fail."""
+    """Run all cases, each in a folder of its own, also after one has failed, and name those that fail."""
     failed = []
     for number, case in enumerate(cases):
         (place / str(number)).mkdir()
@@ -159,7 +159,7 @@ def set_commands(version: Path, whole: Path) -> list[list[str]]:
 
 
 def use_set(version: Path, whole: Path) -> tuple[list[str], str]:
-    """Give all commands on a set and opens its review page. Returns the problems and what was printed."""
+    """Give all commands on a set and open its review page. Returns the problems and what was printed."""
     problems, printed = list[str](), ""
     for command in set_commands(version, whole):
         problem, output = run_command(command)
@@ -236,7 +236,7 @@ def _holds(secret: bytes, folder: Path) -> bool:
 
 
 def _forget_peak() -> int:
-    """Make the peak of the memory that of now, where the kernel can, and returns it in bytes."""
+    """Make the peak of the memory that of now, where the kernel can, and return it in bytes."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     return _peak()

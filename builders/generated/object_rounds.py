@@ -153,7 +153,7 @@ def _wave(
     rounds: GenerationRounds,
     store: ReplyStore,
 ) -> list[generation_journal.ReplyRecord]:
-    """Ask one question about each topic that continues, and judges all their rows."""
+    """Ask one question about each topic that continues, and judge all their rows."""
     questions = [_question(setup, pool) for pool in active_pools]
     answers = rounds.ask(store, questions)
     topic_replies = []

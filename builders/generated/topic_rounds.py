@@ -99,7 +99,7 @@ def _stop_reason(rounds: GenerationRounds, definition: GeneratedDefinition) -> s
 def _wave(
     setup: TopicStage, pools: TopicPools, rounds: GenerationRounds, store: ReplyStore
 ) -> list[generation_journal.ReplyRecord]:
-    """Ask the next questions, all from one state of the pools, and judges their replies one after the other."""
+    """Ask the next questions, all from one state of the pools, and judge their replies one after the other."""
     wanted, definition = setup.definition.topics, setup.definition
     limit = wanted.rounds if wanted.calls is None else min(wanted.rounds, wanted.calls)
     last = min(limit, rounds.question_count + wanted.parallel_questions)

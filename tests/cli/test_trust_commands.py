@@ -39,7 +39,7 @@ def eccv(tmp_path: Path, shared: Callable[[str], Path]) -> EccvSet:
 
 
 def audit(run: Run, eccv: EccvSet, folder: Path, *size: object, unsure: int = 0) -> dict[str, dict[str, float]]:
-    """Start an audit, answers it, and returns the estimates of its report by measure."""
+    """Start an audit, answer it, and return the estimates of its report by measure."""
     out = ["--out", folder / "sets"]
     runs = [word for path in eccv.runs for word in ("--run", path)]
     run("audit", "start", "eccv", *runs, "--depth", 60, *size, *out)

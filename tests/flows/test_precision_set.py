@@ -468,7 +468,7 @@ def read_boxes(path: Path) -> dict[str, list[Box]]:
 def check_against_oracle(
     folder: Path, source: Path, related: dict[str, set[str]], families: list[str], **keys: Any
 ) -> None:
-    """Build a set with the families from the file, and judges each image for each question by its boxes."""
+    """Build a set with the families from the file, and judge each image for each question by its boxes."""
     definition = {
         "name": "real",
         "kind": "precision",

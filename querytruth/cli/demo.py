@@ -54,7 +54,7 @@ def demo(
 
     from flows.leaderboard import build_leaderboard, write_leaderboard
     from querytruth.errors import translate_write_errors
-    from querytruth.sample_album.album_files import check_sample_captions, write_sample_album
+    from querytruth.sample_album.album_files import write_sample_album
     from querytruth.sets.set_files import find_set
 
     # State, settings and server of Prefect are below the demo's folder, apart from the user's own.
@@ -77,9 +77,6 @@ def demo(
         beside = ProcessPoolExecutor(1, get_context("spawn"))  # searches are asked while the other sets are built
         searched = beside.submit(ask_search_services, captions, texts, out)
         beside.shutdown(wait=False)
-        check = check_sample_captions(captions, out / "album")
-        truth = f"{check.exactly_judged} of {check.queries} queries have just the images that their caption describes"
-        terminal.say(f"in fact {check.ambiguous} captions are ambiguous; after merge {truth}\n")
         boxes = f"annotations={out / 'album' / 'annotations.json'}"
         is_intact &= _build_sample_set("precision", [images, boxes], out, prefect)
         is_intact &= _build_sample_set("precision", [images, boxes], out, prefect, "families")
@@ -87,7 +84,7 @@ def demo(
         uncovered = [images, "name=sample-uncovered", "select.uncovered_by=sample-phrasings"]  # which no query asks for
         is_intact &= _build_sample_set("gallery", uncovered, out, prefect)
         is_intact &= _build_sample_set("precision", photos, out, prefect, "album")
-        is_intact &= _build_generated_set(stages, out, album_images, prefect)
+        is_intact &= _build_sample_set("generated", stages, out, prefect)
         is_intact &= _build_sample_set("queries", [images], out, prefect, "log")
     log = _judge_log(out, album_images)
     objects, queries = (find_set(str(out / "datasets" / name)) for name in ("sample-objects", "sample-queries"))
@@ -209,18 +206,6 @@ def _run_generated_stages(out: Path) -> list[str]:
             terminal.say(answer_note)
         run_collect_stage(definition, "generated.yaml")
     return places
-
-
-def _build_generated_set(keys: list[str], out: Path, album_images: list[AlbumImage], prefect: bool) -> bool:
-    """Build the generated set, say what of its truth is true, and return whether it is intact."""
-    from querytruth.sample_album.album_files import check_sample_queries
-    from querytruth.sets.set_files import find_set
-
-    is_intact = _build_sample_set("generated", keys, out, prefect)
-    check = check_sample_queries(find_set(str(out / "datasets" / "sample-queries")), album_images)
-    truth = f"in fact {check.truly_relevant} of {check.judged} judgments show what their query names"
-    terminal.say(f"{truth}; {check.unjudged_relevant} other images do, too, but are unjudged\n")
-    return is_intact
 
 
 def evaluate_baselines(sets: Mapping[Path, Path | None], metric: str = "ndcg@10") -> list[Path]:

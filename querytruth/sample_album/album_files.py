@@ -1,5 +1,5 @@
-"""The sample album, whose images, captions and annotations every command can be tried with: writes it, answers its
-reviews, and evaluates the sets built from it.
+"""The sample album, whose images, captions and annotations every command can be tried with: writes it, and answers its
+reviews.
 """
 
 import csv
@@ -14,13 +14,7 @@ from querytruth.backends.files.durable_files import write_atomically
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
 from querytruth.sample_album.album import AlbumImage, read_album, read_annotations, read_table
-from querytruth.sample_album.set_evaluation import (
-    CaptionEvaluation,
-    QueryEvaluation,
-    evaluate_captions,
-    evaluate_queries,
-)
-from querytruth.sets import review_csv, set_files
+from querytruth.sets import review_csv
 
 _NAMES = {"blue": "Anna", "white": "Ben", "pink": "王芳", "orange": "Carla", "yellow": "David", "red": "小明"}
 SAMPLE_DEFINITIONS_FOLDER = SHIPPED_FOLDER / "sample-album"
@@ -57,13 +51,6 @@ def write_sample_photos(folder: Path, album_images: Iterable[AlbumImage]) -> Non
             write_atomically(path.with_name(f"{path.name}.json"), document.encode(), sync=False)
 
 
-def check_sample_captions(path: Path, album: Path) -> CaptionEvaluation:
-    """Return the set at `path`, built from the captions of `album`, evaluated against its fitting.csv."""
-    tables = set_files.read_set(path, ("queries", "images", "qrels", "candidate_judgments")).tables
-    with (album / "fitting.csv").open(encoding="utf-8", newline="") as file:
-        return evaluate_captions(tables, [(row["file_name"], row["fits"]) for row in csv.DictReader(file)])
-
-
 def fill_in_answers(table: Path, stage: str) -> int:
     """Write the sample album's answers into a review table of the stage, as a person would in a spreadsheet, and return
     how many. Raises UserError where the table lacks a row."""
@@ -80,11 +67,6 @@ def fill_in_answers(table: Path, stage: str) -> int:
         rows[column] = [answer.get(column) or current for answer, current in pairs]
     review_csv.write_review_csv(replace(filled, rows=rows), table)
     return sum(bool(answer) for answer in matched_answers)
-
-
-def check_sample_queries(path: Path, album_images: Iterable[AlbumImage]) -> QueryEvaluation:
-    """Return the judgments of the generated set at `path`, evaluated against the album's scenes."""
-    return evaluate_queries(set_files.read_set(path, ("queries", "images", "qrels")).tables, album_images)
 
 
 def _write_table(path: Path, rows: list[dict[str, str]]) -> None:

@@ -22,7 +22,7 @@ from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import translate_write_errors
 from querytruth.records import stable_hash
 from querytruth.sample_album.album import AlbumImage
-from querytruth.sample_album.set_evaluation import find_fitting_images
+from querytruth.sample_album.fitting_images import find_fitting_images
 from querytruth.sets import set_files
 from querytruth.sets.decision_agreement import AUDIT_VIEW, name_audit_rating
 from querytruth.sets.decision_log import append_decisions

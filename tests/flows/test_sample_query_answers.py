@@ -15,13 +15,13 @@ from querytruth.errors import UserError
 from querytruth.sample_album.album import AlbumImage, CaptionRequirement
 from querytruth.sample_album.album_files import (
     SAMPLE_DEFINITIONS_FOLDER,
-    check_sample_queries,
     fill_in_answers,
     write_sample_album,
 )
-from querytruth.sample_album.set_evaluation import parse_requirement
+from querytruth.sample_album.fitting_images import parse_requirement
 from querytruth.sets.set_files import read_set
 from tests.flows.transcript_recording import TRANSCRIPT, load_replies, record_transcript
+from tests.sample_album.grades import check_sample_queries
 
 
 def sample(out: Path, album: Path) -> GeneratedDefinition:

@@ -14,12 +14,13 @@ from flows.set_kinds import build_set, plan_set
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import BudgetSpentError, UserError
 from querytruth.sample_album.album import read_album
-from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER, check_sample_captions, write_sample_album
+from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER, write_sample_album
 from querytruth.sets import decision_log, set_files
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import verify_set
 from tests.flows.bars_set import COLOURS, PLACES, draw_bars
 from tests.loopback import CannedResponse, loopback
+from tests.sample_album.grades import check_sample_captions
 
 COPIES = 4
 KINDS = [f"{colour} bar {place}" for colour in COLOURS for place in PLACES]

@@ -1,15 +1,13 @@
-"""The accuracy of sets built from the album: its data state what each caption fits and each scene shows.
+"""How right sets of the sample album are, by its data, which state what each caption fits and each scene shows."""
 
-For a set of captions: which of them fit several images. For other queries: the scenes that show the thing of the query,
-perhaps with its colour.
-"""
-
-import re
+import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from pathlib import Path
 
-from querytruth.sample_album.album import AlbumImage, CaptionRequirement, read_words
+from querytruth.sample_album.album import AlbumImage
+from querytruth.sample_album.fitting_images import find_fitting_images
+from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import Tables
 
 
@@ -84,28 +82,6 @@ class QueryEvaluation:
     unparsed_queries: tuple[str, ...]
 
 
-def parse_requirement(query: str) -> CaptionRequirement | None:
-    """Return what a Chinese query asks for; None if it uses other words than the album."""
-    labels, colours, pattern = _words_of_queries()
-    words = pattern.fullmatch(query)
-    if words is None:
-        return None
-    if words["clothes"]:
-        return CaptionRequirement("Person", colours[words["clothes"]], None)
-    return CaptionRequirement(labels[words["label"]], colours[words["colour"]] if words["colour"] else None, None)
-
-
-@cache
-def _words_of_queries() -> tuple[dict[str, str], dict[str, str], re.Pattern[str]]:
-    """Return the labels and the colours by their Chinese words, and the form of a query in these words."""
-    words = read_words()
-    labels = {one["zh"]: label for label, one in words["labels"].items()}
-    colours = {zh: colour for colour, zh in words["colours"].items()}
-    one_of = f"一[{''.join(sorted({one['measure_word_zh'] for one in words['labels'].values()}))}]"
-    thing = f"(?:{one_of})?(?:(?P<colour>{'|'.join(colours)})的?)?(?P<label>{'|'.join(labels)})"
-    return labels, colours, re.compile(f"穿(?P<clothes>{'|'.join(colours)})上衣的人|{thing}")
-
-
 def evaluate_queries(tables: Tables, album: Iterable[AlbumImage]) -> QueryEvaluation:
     """Return the judgments of a set made of the album's images, each beside the scene that was drawn."""
     fitting_by_query = find_fitting_images(tables, album)
@@ -124,22 +100,13 @@ def evaluate_queries(tables: Tables, album: Iterable[AlbumImage]) -> QueryEvalua
     return QueryEvaluation(judged, truly_relevant, unjudged_relevant, tuple(unread))
 
 
-def find_fitting_images(tables: Tables, album: Iterable[AlbumImage]) -> dict[str, set[str] | None]:
-    """Return, by query, the ids of the set's images that show what it asks for; None for a query with other words than
-    the album's."""
-    scenes = {album_image.file_name: album_image for album_image in album if album_image.defect is None}
-    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
-    found: dict[str, set[str] | None] = {}
-    for query_id, text in zip(tables.queries["query_id"], tables.queries["text"], strict=True):
-        requirement = parse_requirement(text)
-        found[query_id] = None
-        if requirement is not None:
-            fitting = (image_id for image_id, name in names.items() if _is_relevant(scenes.get(name), requirement))
-            found[query_id] = set(fitting)
-    return found
+def check_sample_captions(path: Path, album: Path) -> CaptionEvaluation:
+    """Return the set at `path`, built from the captions of `album`, evaluated against its fitting.csv."""
+    tables = set_files.read_set(path, ("queries", "images", "qrels", "candidate_judgments")).tables
+    with (album / "fitting.csv").open(encoding="utf-8", newline="") as file:
+        return evaluate_captions(tables, [(row["file_name"], row["fits"]) for row in csv.DictReader(file)])
 
 
-def _is_relevant(scene: AlbumImage | None, requirement: CaptionRequirement) -> bool:
-    return scene is not None and any(
-        label == requirement.label and requirement.colour in (None, colour) for label, colour, _ in scene.facts
-    )
+def check_sample_queries(path: Path, album_images: Iterable[AlbumImage]) -> QueryEvaluation:
+    """Return the judgments of the generated set at `path`, evaluated against the album's scenes."""
+    return evaluate_queries(set_files.read_set(path, ("queries", "images", "qrels")).tables, album_images)

@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from builders.generated.stages import StageResult
 
 
-class TypedTraining(TrainingRequest):
-    """A training as it is typed."""
-
-    plan: bool = Field(False, description="Print the training data and settings, and train nothing.")
-
-
 class TypedStage(ChatStage):
     """A stage as it is typed."""
 
@@ -267,7 +261,7 @@ def _show_runs(stage: str, rows: list[dict[str, Any]]) -> None:
 
 
 @command
-def train(json: JsonOption = False, *, request: TypedTraining) -> None:
+def train(plan: PlanOption = False, json: JsonOption = False, *, request: TrainingRequest) -> None:
     """Train a dual encoder on the images and queries of a set; the same command resumes a stopped training.
 
     Example: querytruth train training.yaml --plan
@@ -278,7 +272,7 @@ def train(json: JsonOption = False, *, request: TypedTraining) -> None:
     from flows.training import plan_training, train_dual_encoder
 
     checked: Any = request.load_definition()
-    if request.plan:
+    if plan:
         planned = plan_training(checked)
         return terminal.print_json(planned) if json else _show_training_plan(planned)
     try:

@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import jmespath
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from querytruth.backends.search_systems import SearchFailure, SearchHit, load_system_file
+from querytruth.backends.search_systems.http import read_hits
 from querytruth.errors import UserError
 from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback, send_raw, stay_silent, unused_url
 
@@ -29,6 +33,22 @@ def find_failure(folder: Path, answer: LoopbackAnswer, **options: Any) -> Search
         with pytest.raises(SearchFailure) as failed:
             system.search("a", 3)
     return failed.value
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["id", "a b", "x"]), inner, max_size=2),
+    max_leaves=6,
+)
+
+
+@given(st.lists(_VALUES, max_size=5), st.sampled_from(["id", '"a b"', "x.id", "@", "id || x"]))
+def test_an_entry_has_the_id_and_the_score_that_jmespath_finds_in_it(entries: list[Any], path: str) -> None:
+    hits = read_hits({"hits": entries}, *map(jmespath.compile, ("hits", path, path)))
+    for hit, entry in zip(hits, entries, strict=True):
+        found = jmespath.search(path, entry)
+        assert hit.id == (str(found) if isinstance(found, str | int) and not isinstance(found, bool) else "")
+        assert math.isnan(hit.score or 0.0) or float(hit.score or 0.0) == float(found)
 
 
 def test_the_query_is_encoded_for_its_place(tmp_path: Path) -> None:

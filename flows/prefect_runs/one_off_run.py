@@ -104,7 +104,8 @@ def _start_server(port: int, password: str) -> "subprocess.Popen[bytes]":
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]).rstrip(":"),
     }
     command = [sys.executable, "-m", "flows.prefect_runs.one_off_run", str(port), str(os.getpid())]
-    return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
+    # In a session of its own: Ctrl-C is for the build, whose last words Prefect sends to the server.
+    return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
 def _wait_until_ready(port: int, server: "subprocess.Popen[bytes]") -> None:

@@ -179,8 +179,7 @@ def _without_truth(source: ImportedSource, queries: pd.DataFrame, rows: pd.DataF
     """Return the queries that have relevant images in the files, but none among the accepted images."""
     positive = rows[rows["relevance"] > 0]
     had = set(positive["query_id"].dropna())
-    has = set(positive.loc[positive["image_id"].notna(), "query_id"].dropna())
-    return set() if source.keeps_ids else had - has
+    return set() if source.keeps_ids else had - set(positive.loc[positive["image_id"].notna(), "query_id"].dropna())
 
 
 def _record_judgments(rows: pd.DataFrame, reasons: Any, ledger: Ledger) -> None:

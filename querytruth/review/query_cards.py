@@ -67,8 +67,7 @@ def place_sides(sides: FloatArray, size: tuple[int, int], render_mode: str | Non
     width, height = size
     if render_mode not in ("fit", "crop") or not width or not height:
         return sides
-    square = max(size) if render_mode == "fit" else min(size)
-    extents = np.array([width, height, width, height]) / square
+    extents = np.array([width, height, width, height]) / (max(size) if render_mode == "fit" else min(size))
     placed: FloatArray = (1 - extents) / 2 + sides * extents
     return np.clip(placed, 0, 1)
 

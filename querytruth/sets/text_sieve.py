@@ -106,8 +106,7 @@ def _compile_patterns(kind: str) -> list[re.Pattern[str]]:
 def _passes_luhn(text: str) -> bool:
     """Return whether the last digit is the check digit of the others (ISO/IEC 7812-1)."""
     digits = [int(c) for c in text if c.isdigit()][::-1]
-    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
-    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
+    return (sum(digits[::2]) + sum([sum(divmod(2 * digit, 10)) for digit in digits[1::2]])) % 10 == 0
 
 
 def find_text_fault(text: str, kinds: Collection[str] = PRIVATE_KINDS) -> str | None:

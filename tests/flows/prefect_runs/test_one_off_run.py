@@ -27,7 +27,8 @@ from tests.worlds import CAPTIONS, define_recall
 
 ROOT = Path(__file__).parents[3]
 HOLD = """
-import sys, time
+import signal, sys
+signal.signal(signal.SIGINT, lambda *_: None)
 from flows.flow_entrypoint import silence_prefect
 silence_prefect()
 from prefect.client.orchestration import get_client
@@ -63,7 +64,7 @@ def holding(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     environment = prefect_environment(tmp_path) | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", HOLD]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    process = subprocess.Popen(command, env=environment, cwd=tmp_path, text=True, **pipes)
+    process = subprocess.Popen(command, env=environment, cwd=tmp_path, text=True, start_new_session=True, **pipes)
     try:
         assert process.stdout is not None
         yield process, process.stdout.readline().strip().rstrip("/")
@@ -103,6 +104,15 @@ def test_the_server_ends_with_a_build_that_is_killed(tmp_path: Path) -> None:
     with holding(tmp_path) as (process, address):
         os.kill(process.pid, signal.SIGKILL)
         assert is_gone(address)
+
+
+@pytest.mark.thorough
+def test_ctrl_c_stops_the_build_and_leaves_it_its_server(tmp_path: Path) -> None:
+    """A server that ends first leaves Prefect to seek it for 70 s."""
+    with holding(tmp_path) as (process, address):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(1)
+        assert requests.get(f"{address}/health", timeout=5).ok
 
 
 @pytest.mark.slow

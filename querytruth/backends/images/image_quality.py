@@ -224,7 +224,7 @@ def _have_smooth_edges(images: Sequence[GreyImage]) -> list[bool]:
 def _bar_limits(lines: int) -> tuple[int, int]:
     """Return how many lines a blurred bar has at least and at most."""
     least, most = _BAR
-    return max(3, round(least * lines)), round(most * lines)
+    return max(3, round(least * lines)), min(round(most * lines), (lines - 3) // 2)  # something is left between two
 
 
 def _blurred_bar(grey: GreyImage) -> int:

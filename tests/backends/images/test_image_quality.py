@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from querytruth.array_types import GreyImage
-from querytruth.backends.images.image_quality import QualityScores, compute_quality_scores
+from querytruth.backends.images.image_quality import QualityScores, compute_quality_scores, find_content_boxes
 
 
 def scene(width: int = 300, height: int = 200, seed: int = 1) -> Image.Image:
@@ -96,6 +96,17 @@ def test_a_uniform_image_is_flat_and_not_sharp() -> None:
 def test_a_strip_too_narrow_for_steps_both_ways_is_flat_and_not_sharp(shape: tuple[int, int]) -> None:
     noise = np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8)
     assert score(noise)[2:] == (0.0, 1.0)
+
+
+def test_between_bars_there_is_always_something_left() -> None:
+    line = np.linspace(0, 255, 12).astype(np.uint8)
+    for lines in range(4, 60):
+        for bar in range(1, lines // 2 + 1):
+            image = np.tile(line, (lines, 1))
+            image[bar : lines - bar] = 255 - line
+            for turned in (image, np.ascontiguousarray(image.T)):
+                ((left, top, right, bottom),) = find_content_boxes([turned])
+                assert left < right and top < bottom
 
 
 @given(arrays(np.uint8, st.tuples(st.integers(1, 60), st.integers(1, 60))))

@@ -209,9 +209,9 @@ def test_a_rescued_image_that_counts_as_another_is_listed_and_says_so_on_the_pag
     rescue(page := page_of(first), cards(page)["小.jpg"])
     second = build(tmp_path, pile, "filter: {min_side: 200}")
     ((word, why),) = second.stale
-    assert word.text == "小.jpg" and "same image" in why and second.manifest["decisions"]["in_effect"] == []
+    assert word.text == "小.jpg" and "duplicate" in why and second.manifest["decisions"]["in_effect"] == []
     card = cards(page_of(second))["小.jpg"]
-    assert card["stage"] == "duplicates" and "same image" in card["own"]["stale"] and card["link"]
+    assert card["stage"] == "duplicates" and "duplicate" in card["own"]["stale"] and card["link"]
     assert rebuild_tables(second.path).digest == second.manifest["content_digest"], "the word moved it in the ledger"
 
 
@@ -223,7 +223,7 @@ def test_a_rescued_image_that_is_gone_or_was_replaced_is_listed(tmp_path: Path, 
     rescue(page := page_of(first), cards(page, reason="too_large")[WIDE])
     draw_scene(5, (5300, 300)).save(pile / WIDE)
     second = build(tmp_path, pile)
-    assert [(word.text, "gone" in why) for word, why in second.stale] == [(WIDE, True)]
+    assert [(word.text, "missing" in why) for word, why in second.stale] == [(WIDE, True)]
     assert second.manifest["content_digest"] == first.manifest["content_digest"]
     (pile / WIDE).unlink()
     assert [word.text for word, _ in build(tmp_path, pile).stale] == [WIDE]

@@ -175,7 +175,7 @@ def test_an_audit_waits_until_people_have_judged_its_sample_and_reports(world: P
     (world.place / "audit.yaml").write_text(yaml.safe_dump(written), "utf-8")
     world.deploy("flows.audit.audit", "with-people", definition="audit.yaml")
     run = world.start_run("audit/with-people")
-    asked = world.wait_for_question(run, "an audit of small/v1, waits for people: 16 of 16 pairs are open")
+    asked = world.wait_for_question(run, "an audit of small/v1, is waiting for people: 16 of 16 pairs are open")
     assert "querytruth review export-csv small --audit audit" in asked
     audited.answer(12)
     world.answer(run)
@@ -241,7 +241,7 @@ def test_files_of_others_are_a_set_and_again_where_they_changed(world: PrefectTe
     ends = ("Published", "Unchanged", "Failed", "Crashed")
     for state, said in (("Published", "published theirs/v1: 2 images, 2 queries, 2 judgments"), ("Unchanged", "")):
         run = world.start_run("import/on-demand")
-        assert world.wait_until(run, *ends).startswith(said or "unchanged: theirs/v1")
+        assert world.wait_until(run, *ends).startswith(said or "unchanged: the content equals theirs/v1")
         assert world.state(run)[0] == state
 
 
@@ -255,7 +255,9 @@ def test_what_people_decided_is_the_next_version(world: PrefectTestServer) -> No
     assert world.wait_until(run, "Published", "Unchanged", "Failed", "Crashed").startswith("published decided/v2")
     assert query not in set(set_files.read_set(stored.path.parent / "v2").tables.queries["query_id"])
     run = world.start_run("apply/nightly")
-    assert world.wait_until(run, "Published", "Unchanged", "Failed", "Crashed").startswith("unchanged: decided/v2")
+    assert world.wait_until(run, "Published", "Unchanged", "Failed", "Crashed").startswith(
+        "unchanged: the content equals decided/v2"
+    )
 
 
 def test_a_training_leaves_its_report_and_is_done_once(world: PrefectTestServer) -> None:

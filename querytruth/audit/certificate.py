@@ -119,7 +119,7 @@ def _count_draws(lacking: FloatArray, rest: FloatArray, null_hits: FloatArray, r
     truth, null = np.minimum(rest / remaining, 1.0), np.minimum(null_hits / remaining, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = truth * np.log(truth / null) + np.where(truth < 1, (1 - truth) * np.log((1 - truth) / (1 - null)), 0.0)
-    draws = np.where(truth < null, lacking / np.where(truth < null, rate, 1.0), np.inf)
+        draws = np.where((truth < null) & (rate > 0), np.maximum(lacking, 0) / rate, np.inf)  # 0: too alike
     return np.asarray(remaining * -np.expm1(-draws / remaining), dtype=np.float64)
 
 

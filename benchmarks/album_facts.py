@@ -3,7 +3,7 @@
     python benchmarks/album_facts.py [--images 100000 1000000]
 
 Drawn facts, about four an image: a date, a city and its country, often people, sometimes a keyword. No photo is read.
-Seconds are of the processor; each size runs in a process of its own, and memory is its peak.
+Seconds are processor time. Each size runs in its own process, whose peak memory is printed.
 """
 
 from __future__ import annotations

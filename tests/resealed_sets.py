@@ -13,8 +13,8 @@ from querytruth.sets.published_files import CHECKSUMS
 
 
 def reseal(version: Path) -> None:
-    """Write the digests of the version's files as they are now into its manifest. What is no manifest, or lacks a
-    digest of its own, stays as it is."""
+    """Write the digests of the version's files as they are now into its manifest. A file that is not a manifest,
+    or has no digest of its own, stays as it is."""
     path = version / "manifest.json"
     try:
         manifest: Any = json.loads(path.read_bytes())

@@ -50,8 +50,8 @@ class ImportDefinition(SetDefinition):
 
 @step("read files")
 def read_publisher_files(definition: ImportDefinition, store: ImageStore) -> ImportedTables:
-    """The tables in the publisher's files; images inside the files are unpacked into `store`. Of a whole folder, its
-    other images follow.
+    """Return the tables in the publisher's files; images inside the files are unpacked into `store`. Of a whole folder,
+    its other images follow.
 
     Raises UserError if the files list no image.
     """
@@ -98,7 +98,8 @@ def _name_files(imported: ImportedTables, root: Path) -> list[str]:
 
 
 def _accept_damaged(scanned: pd.DataFrame) -> pd.DataFrame:
-    """The scan with damaged images as usable ones, since the publisher's figures are made with them; `is_damaged`."""
+    """Return the scan with damaged images as usable ones, since the publisher's figures are made with them;
+    `is_damaged`."""
     is_damaged = scanned["reason"] == DAMAGED
     columns = {name: scanned[name].mask(is_damaged) for name in ("reason", "detail")}
     return scanned.assign(is_damaged=is_damaged, **columns)
@@ -106,8 +107,8 @@ def _accept_damaged(scanned: pd.DataFrame) -> pd.DataFrame:
 
 @step("join tables")
 def join_tables(imported: ImportedTables, images: pd.DataFrame | None, ledger: Ledger) -> Tables:
-    """The set's tables, with a reason in the ledger for every entry that is not in them. Raises UserError if no image
-    or no query is left."""
+    """Return the set's tables, with a reason in the ledger for every entry that is not in them. Raises UserError if no
+    image or no query is left."""
     source = ImportedSource(imported.queries, imported.images, imported.qrels, imported.rejections, imported.keeps_ids)
     tables, source_file = join_imported_tables(source, images, ledger), imported.files[0]
     if not len(tables.images):

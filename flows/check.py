@@ -1,7 +1,5 @@
 """Checks a search by golden queries, and writes what people and CI read."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from datetime import UTC, datetime

@@ -235,8 +235,8 @@ def render_starter(
     writer: CaptionWriter = CaptionWriter(),
     tables: Sequence[str] = (),
 ) -> str:
-    """The text of a starter definition, with paths relative to `folder`. `annotations`: of a set of queries, their log;
-    `tables`: how files are read, as KEY=VALUE. Raises UserError for a damaged annotation file."""
+    """Return the text of a starter definition, with paths relative to `folder`. `annotations`: of a set of queries,
+    their log; `tables`: how files are read, as KEY=VALUE. Raises UserError for a damaged annotation file."""
     if tables:
         try:
             options = ReadingOptions.model_validate(dict(one.split("=", 1) for one in tables if "=" in one))
@@ -294,7 +294,7 @@ def _name(text: str) -> str:
 
 
 def _precision(annotations: Sequence[Path] | None, images: str | None, folder: Path) -> str:
-    """The categories of the annotation files determine the label table, their images the minimum number of images."""
+    """Return the starter: the categories of the annotation files choose the label table, their images min_images."""
     name, labels, minimum, listed = "my-objects", "from_annotations", 10, "instances.json"
     if annotations:
         labels, minimum, name = _inspect_annotations(annotations)

@@ -85,7 +85,7 @@ class Door:
         self._lock = Lock()
 
     def read_index(self) -> FolderIndex:
-        """The current content, at most a moment old."""
+        """Return the current content, at most a moment old."""
         if time.monotonic() - self._index[0] > _MOMENT:
             index = read_folder(self.root, self.out, beside=Path())
             self._index = time.monotonic(), index
@@ -263,7 +263,8 @@ class Door:
 
 
 def _read_grades(version: Path, text: str) -> Iterable[tuple[str, int]]:
-    """File names and grades of a query's judgments; of a set without this query nothing but its texts is read."""
+    """Return file names and grades of a query's judgments; of a set without this query nothing but its texts is
+    read."""
     import pandas as pd
 
     def read(table: str, columns: list[str], column: str, values: list[str]) -> pd.DataFrame:
@@ -297,8 +298,8 @@ def make_sheet(one: ListedSet) -> bytes | None:
 
 
 def read_shown_page(page: ListedPage | None, one: ListedSet | None) -> str:
-    """A page on disk; of a set the one in the reader's language, made anew where the file has another, or is older than
-    what `querytruth notice` found."""
+    """Return a page on disk; of a set the one in the reader's language, made anew where the file has another, or is
+    older than what `querytruth notice` found."""
     if page is not None and (one is None or page.language == page_language()):
         with translate_read_errors(STAGE, page.path, "reload the page of the folder"):
             noticed = None if one is None else notice_folder(one.version) / NOTICE_FILE

@@ -1,7 +1,5 @@
 """The addresses of a folder's page: the page, its data, its actions, and the review of each set inside it."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -80,7 +80,7 @@ def _choose_metric(results: dict[str, Any], metric: str | None) -> str:
 
 
 def _describe_system(data: ResultFile, metric: str, vectors: Path) -> dict[str, Any]:
-    """What a result states besides the rank: the interval, slices, latency, cost of encoding and conditions."""
+    """Return what a result states besides the rank: the interval, slices, latency, cost of encoding and conditions."""
     cost = encoded_sets.read_encoding_cost(vectors, data["system"])
     figure = next(row for row in data["figures"] if row["metric"] == metric)
     return {

@@ -13,8 +13,8 @@ from querytruth.definitions import SetDefinition
 
 
 def run_build_in_prefect(request: BuildRequest, definition: SetDefinition, reporter: Reporter) -> BuildResult:
-    """The result of a build of the loaded definition under Prefect, with the other fields of the request. Raises the
-    error of a failed run, and ValueError for a kind without a flow."""
+    """Return the result of a build of the loaded definition under Prefect, with the other fields of the request. Raises
+    the error of a failed run, and ValueError for a kind without a flow."""
     kind = SET_KINDS[definition.kind]
     if kind.parameters is None:
         raise ValueError(f"a set of kind {kind.name} has no flow")

@@ -122,7 +122,8 @@ class BuildRequest(DefinitionRequest):
     hours: Annotated[float | None, _HOURS, IN_FORMS] = None
 
     def load_definition(self) -> SetDefinition:
-        """The definition with its overrides; its own `lose_at_most` comes first. Raises UserError for a wrong one."""
+        """Return the definition with its overrides; its own `lose_at_most` comes first. Raises UserError for a wrong
+        one."""
         read = super().load_definition()
         states_its_own = "lose_at_most" in read.model_fields_set and read.lose_at_most is not None
         if states_its_own or self.lose_at_most is None:

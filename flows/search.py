@@ -196,7 +196,8 @@ def _find_queries(judged: JudgedSet, text: str) -> list[str]:
 
 
 def _name_images(images: pd.DataFrame | None) -> dict[str, str]:
-    """File names by image id, the id itself where an image has none; rows of copies come after those of the images."""
+    """Return file names by image id, the id itself where an image has none; rows of copies come after those of the
+    images."""
     assert images is not None
     own = images.drop_duplicates("image_id")
     return {str(one): name or str(one) for one, name in zip(own["image_id"], own["file_name"].fillna(""), strict=True)}

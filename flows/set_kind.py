@@ -75,8 +75,8 @@ def _fetch(asked: SetUrl, out: Path) -> None:
 
 
 def publish_to_bucket(definition: SetDefinition, result: BuildResult) -> BuildResult:
-    """The result with the URLs of the version and of the smaller sets in the bucket that the definition names, where
-    they are stored now. Raises UserError where another build published that version meanwhile."""
+    """Return the result with the URLs of the version and of the smaller sets in the bucket that the definition names,
+    where they are stored now. Raises UserError where another build published that version meanwhile."""
     return result if definition.publish_to is None else _store_in_bucket(definition, result)
 
 
@@ -135,8 +135,8 @@ class SetKind:
         return publish_to_bucket(definition, publish_built(definition, self.build_tables(definition)))
 
     def write_version_page(self, result: BuildResult) -> BuildResult:
-        """The result with the page of the version and those of its nested sets, in `shown/` beside the versions. An
-        unchanged version keeps its page; a page that cannot be written is logged, and the build is not lost."""
+        """Return the result with the page of the version and those of its nested sets, in `shown/` beside the versions.
+        An unchanged version keeps its page; a page that cannot be written is logged, and the build is not lost."""
         nested_results = [self.write_version_page(nested) for nested in result.nested_results]
         definition = result.manifest.get("envelope", {}).get("definition") or {}
         try:  # of a set that was fetched, `shown` may lead anywhere

@@ -177,8 +177,8 @@ def _write_results(
 
 
 def _load_finished_training(folder: Path, key: str) -> TrainingResult | None:
-    """The result of a finished training with the same key; None where it is not finished. Raises UserError where the
-    folder holds another model."""
+    """Return the result of a finished training with the same key; None where it is not finished. Raises UserError where
+    the folder holds another model."""
     if not (folder / FIGURES_FILE).exists():
         return None
     stored_figures = parse_json((folder / FIGURES_FILE).read_bytes())

@@ -17,27 +17,27 @@ class PromptTemplate:
 
     @property
     def sha256(self) -> str:
-        """The template's digest, which is stored in the manifest of every set made with it."""
+        """Return the template's digest, which is stored in the manifest of every set made with it."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
     def language(self) -> str:
-        """The language of the prompt and of its replies."""
+        """Return the language of the prompt and of its replies."""
         return self.name.partition("/")[0]
 
     @property
     def fields(self) -> frozenset[str]:
-        """The names of the fields."""
+        """Return the names of the fields."""
         return frozenset(_FIELD.findall(self.text))
 
     def fill(self, **values: str) -> str:
-        """Returns the text with these values; fields within a value stay. Raises KeyError for a missing value."""
+        """Return the text with these values; fields within a value stay. Raises KeyError for a missing value."""
         return _FIELD.sub(lambda field: values[field.group(1)], self.text)
 
 
 def load_template(name: str) -> PromptTemplate:
-    """Returns the template of this name; a name with a suffix is another file ("zh/cleaning.yaml": the
-    rules of caption cleaning). Line ends at the end of the file are removed."""
+    """Return the template of this name; a name with a suffix is another file ("zh/cleaning.yaml": the rules of caption
+    cleaning). Line ends at the end of the file are removed."""
     language, _, file = name.partition("/")
     file = file if "." in file else f"{file}.txt"
     return PromptTemplate(name, (resources.files("prompts") / language / file).read_text("utf-8").rstrip("\n"))

@@ -29,7 +29,7 @@ def describe_definition_error(model: type[BaseModel], error: ValidationError, so
 
 
 def _describe_defect(model: type[BaseModel], error: ValidationError) -> tuple[str, str]:
-    """Reason and next step of the first defect."""
+    """Return reason and next step of the first defect."""
     defect = error.errors()[0]
     key = ".".join(str(part) for part in defect["loc"])
     if defect["type"] == "extra_forbidden":

@@ -84,7 +84,7 @@ class AskingDefinition(Protocol):
 
     @property
     def budget(self) -> BudgetOptions | None:
-        """The budget of a run."""
+        """Return the budget of a run."""
 
 
 def open_definition_replies(definition: AskingDefinition) -> ReplyStore:

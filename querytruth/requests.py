@@ -4,8 +4,6 @@ of its function, and the parameters and the form of its Prefect flow.
 A field of several values also accepts a single one. An invalid request is reported in one line, before any work.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence

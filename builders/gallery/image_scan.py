@@ -217,7 +217,7 @@ class OverriddenImages:
     overrides: Mapping[str, Override]
 
     def is_overridden(self, rows: RowIndices) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """For each row whether a person overrides the rejection of its image."""
+        """Return for each row whether a person overrides the rejection of its image."""
         return np.isin(rows, np.concatenate([[], *self.rows.values()]).astype(np.int64))
 
     def decision_outcome(self, chosen: RowIndices) -> DecisionOutcome:

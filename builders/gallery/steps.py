@@ -190,7 +190,8 @@ def summarize_gallery(
 def render_gallery(
     source: ImageSource, images: pd.DataFrame, definition: GalleryDefinition, ledger: Ledger
 ) -> tuple[pd.DataFrame, Path | None]:
-    """The images table, and the folder of the rendered images: None without rendering, where `path` is the source's."""
+    """Return the images table, and the folder of the rendered images: None without rendering, where `path` is the
+    source's."""
     images = images.rename(columns={"item": "file_name"}).reindex(columns=IMAGES_SCHEMA.names)
     texts = [field.name for field in IMAGES_SCHEMA if field.type == pa.string()]
     images = images.astype(dict.fromkeys(texts, "str"))  # a column without any value is text, too
@@ -246,8 +247,8 @@ def group_duplicates(
 def mark_duplicates(
     images: pd.DataFrame, scanned: pd.DataFrame, rules: NearDuplicateOptions, folder: Path
 ) -> tuple[pd.DataFrame, DuplicateGroups, Provenance]:
-    """The images table of a set that keeps its duplicates, with `duplicate_group` filled in; the groups; the models and
-    cuts that they were found by.
+    """Return the images table of a set that keeps its duplicates, with `duplicate_group` filled in; the groups; the
+    models and cuts that they were found by.
 
     `scanned` has the scan of each image, by sha256; `is_damaged` may be missing.
     """

@@ -209,8 +209,8 @@ class _Grouping:
 def collect_images(
     definition: GeneratedDefinition, chosen: pd.DataFrame, ledger: Ledger, *, connected: bool
 ) -> WebCollection:
-    """The images of the `chosen` queries (query_id, text, topic). Not `connected`: from the stored pages alone. Raises
-    UserError where the page store cannot be written."""
+    """Return the images of the `chosen` queries (query_id, text, topic). Not `connected`: from the stored pages alone.
+    Raises UserError where the page store cannot be written."""
     collect_rules, rules = definition.collect, build_collection_rules(definition.collect)
     overrides = decision_log.load_decisions(definition.out / definition.name, decision_records.Override)
     overridden_ids = frozenset(overrides)
@@ -263,7 +263,7 @@ def _list_thresholds(definition: GeneratedDefinition, rules: result_screening.Co
 
 @contextmanager
 def _open_web(definition: GeneratedDefinition, connected: bool) -> Iterator[tuple[PageStore, CrawlerClient | None]]:
-    """The page store beside the set's versions, and a crawler client if `connected`."""
+    """Return the page store beside the set's versions, and a crawler client if `connected`."""
     collect_rules = definition.collect
     store = PageStore(definition.out / definition.name / "pages")
     web = None
@@ -337,7 +337,7 @@ def _wanted_location(candidate: ImageCandidate) -> WantedImage | None:
 
 
 def _list_used_requests(candidates: dict[str, ImageCandidate], images: dict[str, FetchedImage]) -> Iterator[WebRequest]:
-    """Every URL that was tried for the images: the failed ones, and the one that succeeded."""
+    """Return every URL that was tried for the images: the failed ones, and the one that succeeded."""
     for url, image in images.items():
         place = _wanted_location(candidates[url])
         for address in place.urls if place is not None else ():

@@ -132,7 +132,8 @@ def select_topics(export: review_tables.ReviewExport, decisions: Iterable[QueryD
 def select_queries(
     export: review_tables.ReviewExport, decisions: Iterable[QueryDecision], language: str
 ) -> pd.DataFrame:
-    """The queries that people keep: query_id, text, topic. Of texts that are the same after an edit the first stays."""
+    """Return the queries that people keep: query_id, text, topic. Of texts that are the same after an edit the first
+    stays."""
     decision_by_id = {decision.query_id: decision for decision in decisions}
     rows = []
     for row in export.rows.itertuples(index=False):

@@ -161,7 +161,7 @@ def _head(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Without marks, loose punctuation and quotes around it."""
+    """Return the text without marks, loose punctuation and quotes around it."""
     text = text.strip(_LOOSE_MARKS)
     while len(text) > 1 and _QUOTES.get(text[0]) == text[-1]:
         text = text[1:-1].strip(_LOOSE_MARKS)
@@ -321,7 +321,8 @@ def _split_reply(reply: str) -> tuple[list[_ReplyPart], bool]:
 
 
 def _without_next_label(text: str) -> str:
-    """Without the last lines if they are but the numbering and the marks before the label that follows."""
+    """Return the text without its last lines if they are but the numbering and the marks before the label that
+    follows."""
     start = text.rfind("\n")
     while start >= 0 and not text[start:].strip(_DECORATION):
         text = text[:start]

@@ -104,8 +104,8 @@ def reject_query(row: dict[str, Any], reason: str, bucket: str = "rejected", **c
 
 
 def find_size_problem(width: int, height: int, rules: CollectionRules) -> dict[str, Any] | None:
-    """Reason, measure, value and threshold where an image is too small or too long. A side of 112 and a ratio of 2 are
-    still good."""
+    """Return reason, measure, value and threshold where an image is too small or too long. A side of 112 and a ratio of
+    2 are still good."""
     short, long = min(width, height), max(width, height)
     if short < rules.min_side:
         return {"reason": "too_small", "measure": "shorter_side", "value": short, "threshold": rules.min_side}

@@ -37,7 +37,7 @@ def normalize_text(text: str) -> str:
 
 
 def measure_length(text: str, language: str) -> int:
-    """Characters in Chinese, words in English."""
+    """Return the number of characters in Chinese, of words in English."""
     return len(text) if language == "zh" else len(text.split())
 
 

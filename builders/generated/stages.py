@@ -57,7 +57,7 @@ class StageResult:
 
     @property
     def next_step_text(self) -> str:
-        """The next action of the person."""
+        """Return the next action of the person."""
         return f"awaiting review: {self.file}, then: {self.command}"
 
 
@@ -126,8 +126,8 @@ def load_chosen_objects(
     filling: ReviewTableOptions = DEFAULT_FILLING,
     ledger: Ledger | None = None,
 ) -> pd.DataFrame:
-    """The queries that people kept: query_id, text, topic. The `ledger` gets those that they did not keep. Raises
-    UserError where the table of objects cannot be read."""
+    """Return the queries that people kept: query_id, text, topic. The `ledger` gets those that they did not keep.
+    Raises UserError where the table of objects cannot be read."""
     export, decisions = pool_tables.import_review_table(
         definition, "objects", f"run querytruth objects {source}", filling
     )
@@ -159,8 +159,8 @@ def load_stage_summary(definition: GeneratedDefinition, stage: str, source: str)
 
 
 def list_finished_runs(definition: GeneratedDefinition, stage: str) -> list[dict[str, Any]]:
-    """The summaries of all finished runs of a stage, by strategy and journal; `is_current` marks the run of the present
-    review table."""
+    """Return the summaries of all finished runs of a stage, by strategy and journal; `is_current` marks the run of the
+    present review table."""
     folder = generation_folder(definition)
     summaries = [generation_journal.read_summary(path, "remove it") for path in sorted(folder.glob(f"{stage}-*.json"))]
     newest = folder / f"{stage}.json"

@@ -65,8 +65,8 @@ def render_collection(
 def keep_rendered_pairs(
     collection: WebCollection, images: pd.DataFrame, definition: GeneratedDefinition, ledger: Ledger
 ) -> pd.DataFrame:
-    """The relevant pairs whose image was rendered, of the queries that still have `collect.keep` images; an overridden
-    query needs one."""
+    """Return the relevant pairs whose image was rendered, of the queries that still have `collect.keep` images; an
+    overridden query needs one."""
     collected = collection.collected
     rendered_pairs = collected.relevant_results[collected.relevant_results["image_id"].isin(images["image_id"])]
     image_counts = rendered_pairs["query_id"].value_counts().reindex(collected.query_ids, fill_value=0)

@@ -56,8 +56,8 @@ def build_topic_prompt(
     seed: int,
     number: int,
 ) -> SampledPrompt:
-    """The prompt of a round: up to 50 topics with up to 10 objects each, in an order that the round's hash gives.
-    `sample_template`: how one sample reads, with fields topic and objects; `pools`: objects by topic."""
+    """Return the prompt of a round: up to 50 topics with up to 10 objects each, in an order that the round's hash
+    gives. `sample_template`: how one sample reads, with fields topic and objects; `pools`: objects by topic."""
     hash_key = (str(seed), "topics", str(number))
     samples = []
     shown: set[str] = set()
@@ -80,9 +80,9 @@ def build_object_prompt(
     number: int,
     notes: Mapping[str, str] | None = None,
 ) -> SampledPrompt:
-    """The prompt of a round for one topic: objects that people chose and some that the model found, as one numbered
-    list in an order that the round's hash gives. `wanted`: how many of both it shows and how many new ones it asks for;
-    `notes`: what follows an object there."""
+    """Return the prompt of a round for one topic: objects that people chose and some that the model found, as one
+    numbered list in an order that the round's hash gives. `wanted`: how many of both it shows and how many new ones it
+    asks for; `notes`: what follows an object there."""
     hash_key = (str(seed), "objects", str(number), normalize_text(topic))
     chosen = sample_by_hash(human_objects, wanted.from_people, *hash_key) + sample_by_hash(
         model_objects, wanted.from_model, *hash_key
@@ -158,8 +158,8 @@ class TopicPools:
         return tuple(rows)
 
     def find_pool(self, objects: Iterable[str], topic: str = "") -> str:
-        """The pool that holds most of the objects, as `same` has them; of several the one whose name, or another name
-        of it, has most of the topic's letters, and only where these are as many the oldest; of none ''."""
+        """Return the pool that holds most of the objects, as `same` has them; of several the one whose name, or another
+        name of it, has most of the topic's letters, and only where these are as many the oldest; of none ''."""
         hits: dict[str, int] = {}
         for text in objects:
             for pool in self._where.get(text, ()):

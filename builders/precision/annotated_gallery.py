@@ -1,7 +1,5 @@
 """Joins annotation files into one gallery: images with ids, boxes with an image, a label and a share of its area."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ boxes of the stored pixels; all other code uses the upright image. If the two si
 a tool wrote; the same is assumed for the other turned images of its file.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

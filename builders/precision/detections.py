@@ -6,8 +6,6 @@ annotations start with 1, without the gaps of COCO's ids, or by file name. A res
 derived from detections and annotated boxes at the same place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath

@@ -212,8 +212,8 @@ def fit_results(
     frames: StoredFrames | None,
     at_least: float,
 ) -> list[detections.DetectionFile]:
-    """The results with the annotations' image ids, as boxes of upright images. Raises UserError for a file that is
-    about other images or labels. `rows`: the listed image of each image record of `file`."""
+    """Return the results with the annotations' image ids, as boxes of upright images. Raises UserError for a file that
+    is about other images or labels. `rows`: the listed image of each image record of `file`."""
     out = []
     for one in results:
         named = name_images_by_id(one, file)

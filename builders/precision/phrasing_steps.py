@@ -152,7 +152,8 @@ def _read_phrasings(queries: pd.DataFrame, answers: Sequence[ChatAnswer], writer
 def _check_labels(
     found: Sequence[Phrasing], of_query: pd.DataFrame, writer: _Writer, session: questions.ChatSession
 ) -> list[Phrasing]:
-    """The phrasings, with a finding where the labels that the model names in the text are not those of the query."""
+    """Return the phrasings, with a finding where the labels that the model names in the text are not those of the
+    query."""
     tree, compatibility, languages = writer.labels.tree, writer.labels.compatibility, writer.labels.languages
     names = {language: phrasings.index_names(tree, compatibility, language) for language in languages}
     templates = {language: writer.prompt(language, "phrasing_labels") for language in languages}

@@ -91,8 +91,8 @@ def no_images_error(definition: PrecisionDefinition, ledger: Ledger) -> UserErro
 def read_annotations(
     paths: list[Path], tags: TagOptions | None, facts: FactOptions | None = None
 ) -> list[annotated_gallery.AnnotationFile]:
-    """All annotation files, by name and digest: their order in the definition makes no difference. Raises UserError
-    for one that cannot be read."""
+    """Return all annotation files, by name and digest: their order in the definition makes no difference. Raises
+    UserError for one that cannot be read."""
     total, least_tag_score = sum(path.stat().st_size for path in paths if path.is_file()), tags.at_least if tags else 0
     with current_run().reporter.bar("read annotations", total, "bytes") as advance:
         files = [annotation_files.read_annotations(path, advance, least_tag_score, facts) for path in paths]
@@ -175,7 +175,7 @@ def find_seeds(
 
 
 def find_candidates(mined: MinedSeeds) -> detections.CandidateFinder | None:
-    """What detections propose; None without detections."""
+    """Return what detections propose; None without detections."""
     tree, compatible, ids = mined.labels.tree, mined.labels.compatibility, mined.gallery.images["image_id"].to_numpy()
     return None if mined.found is None else detections.CandidateFinder(mined.index, mined.found, tree, compatible, ids)
 

@@ -68,7 +68,7 @@ class TagTree:
 
     @property
     def concepts(self) -> tuple[LabelConcept, ...]:
-        """Labels first; the position of a concept is its code."""
+        """Return the labels, then the nodes above them; the position of a concept is its code."""
         return self.labels + self.nodes
 
     def edges(self) -> list[tuple[str, str]]:
@@ -177,7 +177,7 @@ def has_chinese(name: str) -> bool:
 
 
 def _article(name: str) -> str:
-    """Guesse from the spelling: a plural, or a name in another script, has none."""
+    """Guess the article from the spelling: a plural, or a name in another script, has none."""
     plural = name.endswith("s") and not name.endswith(("ss", "us", "is"))
     return "" if plural or not name[:1].isascii() else choose_article(name)
 

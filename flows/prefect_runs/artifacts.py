@@ -60,8 +60,8 @@ def retrying_once() -> Iterator[None]:
 
 
 def call_server_if_available(call: Callable[[], R]) -> R | None:
-    """The answer of the server; None where it fails, so that no build is lost with its server. After a failure it is
-    not called for minutes; the client retries once."""
+    """Return the answer of the server; None where it fails, so that no build is lost with its server. After a failure
+    it is not called for minutes; the client retries once."""
     if time.monotonic() < _ServerPause.until:
         return None
     try:
@@ -87,7 +87,7 @@ class ProgressReporter:
 
     @contextmanager
     def bar(self, title: str, total: int, unit: str) -> Iterator[Advance]:
-        """A progress bar; its artifact is created when the step has taken some seconds."""
+        """Show a progress bar; its artifact is created when the step has taken some seconds."""
         progress = _Progress(artifact_key(self.name, title), f"{title}: {total:,} {unit}", max(total, 1))
         with self.inner.bar(title, total, unit) as shown:
 

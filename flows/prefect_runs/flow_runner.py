@@ -148,8 +148,8 @@ def execute_on_threads(
 
 
 def capture_final_state(work: Callable[[], State[Any]], label: str, hours: float | None) -> State[Any]:
-    """The state that `work` returns. A UserError becomes a failed state with its one line as message; so do a spent
-    budget and the end of the given `hours`, by names of their own."""
+    """Return the state that `work` returns. A UserError becomes a failed state with its one line as message; so do a
+    spent budget and the end of the given `hours`, by names of their own."""
     log_user_errors_in_one_line()
     started = time.monotonic()
     try:

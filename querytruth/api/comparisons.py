@@ -1,7 +1,5 @@
 """Comparison of systems on the same queries, the gate before a release, and the number of queries that it takes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
@@ -45,8 +43,8 @@ class Comparison:
 
     @property
     def most_different(self) -> pd.DataFrame:
-        """The queries on which two systems differ most by the first metric: query_id, text, both figures, difference.
-        Raises UserError for more than two systems."""
+        """Return the queries on which two systems differ most by the first metric: query_id, text, both figures,
+        difference. Raises UserError for more than two systems."""
         if self.pair is None:
             raise UserError("compare", f"{len(self.results)} systems", "is too many", "compare two of them")
         metric, ids = str(self.table["metric"].iloc[0]), self.pair.most_different_queries
@@ -80,7 +78,7 @@ class Comparison:
 
 
 def _as_runs(value: object) -> Any:
-    """Run by name, or several; one alone is a list of it."""
+    """Return runs by name or in a list; a single one as a list of it."""
     return value if isinstance(value, Mapping | list | tuple) else [] if value is None else [value]
 
 

@@ -1,7 +1,5 @@
 """Evaluations of search systems on a set, whole or of one query."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -25,7 +23,6 @@ from querytruth.sets.published_files import image_roots
 
 _SHOWN = ["metric", "value", "low", "high", "at_least", "at_most", "chance", "detectable"]
 AnyRun: TypeAlias = "str | Path | RunTable | Evaluation"
-AnyVectors: TypeAlias = "str | Path | tuple[Any, Any]"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -47,7 +44,8 @@ class Evaluation:
 
     @property
     def figures(self) -> pd.DataFrame:
-        """A row per metric: value, interval (low, high), bounds by unjudged results, chance, detectable difference."""
+        """Return a row per metric: value, interval (low, high), bounds by unjudged results, chance, detectable
+        difference."""
         return self.result.figures
 
     @property
@@ -62,14 +60,14 @@ class Evaluation:
 
     @property
     def phrasings(self) -> pd.DataFrame:
-        """The worst, mean and best wording of a question per metric, and their spread with its interval; empty where no
-        question has two wordings."""
+        """Return the worst, mean and best wording of a question per metric, and their spread with its interval; empty
+        where no question has two wordings."""
         return self.result.phrasings
 
     @property
     def weighted(self) -> pd.DataFrame:
-        """The means over the questions and the searches of the sampled log, per metric with intervals; empty for other
-        sets."""
+        """Return the means over the questions and the searches of the sampled log, per metric with intervals; empty for
+        other sets."""
         return self.result.traffic
 
     @property
@@ -79,7 +77,7 @@ class Evaluation:
 
     @property
     def warnings(self) -> list[comparison.EvaluationWarning]:
-        """The warnings about figures: metric, code, detail."""
+        """Return the warnings about figures: metric, code, detail."""
         return self.result.warnings
 
     def __repr__(self) -> str:

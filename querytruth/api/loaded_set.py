@@ -267,7 +267,7 @@ class LoadedSet:
         return overlap_set(request)[0]
 
     def __repr__(self) -> str:
-        """Name, kind and numbers in one line."""
+        """Return name, kind and numbers in one line."""
         return f"<{self.manifest['kind']} set {self.name}: {', '.join(f'{n:,} {what}' for what, n in self._counts())}>"
 
     def _repr_html_(self) -> str:

@@ -1,7 +1,5 @@
 """Builds of sets, sets from the files of others, the stages that ask a model and the web, and training."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """The quality of a set from Python: its audit, and the damage that it detects."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -30,7 +28,8 @@ class AuditReport:
 
     @property
     def truth(self) -> pd.DataFrame:
-        """A row per measure (what the set lacks, what of it is wrong): value, and its 95% interval, low and high."""
+        """Return a row per measure (what the set lacks, what of it is wrong): value, and its 95% interval, low and
+        high."""
         return pd.DataFrame(self.findings["truth"])
 
     @property
@@ -40,7 +39,7 @@ class AuditReport:
 
     @property
     def certificate(self) -> dict[str, Any] | None:
-        """The certificate of an audit that runs until a goal; None for other audits."""
+        """Return the certificate of an audit that runs until a goal; None for other audits."""
         return self.findings.get("certificate")
 
     def __repr__(self) -> str:
@@ -66,7 +65,7 @@ class SetAudit:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The plan of an audit: judgments, interval width, hours of a person, calls of a judge."""
+        """Return the plan of an audit: judgments, interval width, hours of a person, calls of a judge."""
         prepared = self._prepared
         return plan_audit(prepared.path, prepared.pooled, prepared.definition, prepared.judge)
 
@@ -83,7 +82,7 @@ class SetAudit:
         return AuditReport(*report.report_audit(self._prepared.path, self.definition.name, page_language))
 
     def __repr__(self) -> str:
-        """The plan as a summary, and a line per stratum."""
+        """Return the plan as a summary, and a line per stratum."""
         plan = self.plan
         about = f"audit of {plan['set']}: {plan['judgments']:,} judgments, about {plan['hours']} hours"
         return f"{about}\n{pd.DataFrame(plan['strata']).to_string(index=False)}"

@@ -2,8 +2,6 @@
 a table of text; in a notebook, one of HTML.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +66,7 @@ class SetDifference:
         return pd.DataFrame(rows, columns=_CHANGE_COLUMNS)
 
     def __repr__(self) -> str:
-        """Number of changes, and the sentence on comparability."""
+        """Return the number of changes, and the sentence on comparability."""
         counts = self.changes.groupby(["table", "change"], sort=False).size()
         parts = [f"{count:,} {table} {change}" for (table, change), count in counts.items()]
         return f"{self.before} to {self.after}: {', '.join([*parts, self.comparability])}"
@@ -104,7 +102,7 @@ class SystemBoard:
 
     @property
     def metric(self) -> str:
-        """The metric that orders the systems."""
+        """Return the metric that orders the systems."""
         return str(self.board["metric"])
 
     def save(self, page: str | Path, language: str = "en") -> list[Path]:

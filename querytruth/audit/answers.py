@@ -30,7 +30,6 @@ from querytruth.sets.review_csv import ReviewTableOptions
 from querytruth.sets.review_tables import ReviewExport, build_export, read_filled_table
 from querytruth.sets.set_files import StoredSet
 
-CANNOT_TELL = "cannot_tell"
 _LONGEST_GAP, _FEWEST_GAPS = 120, 10  # seconds; gaps
 Pair = tuple[str, str]
 CANNOT_TELL_MARK = "?"

@@ -42,7 +42,7 @@ class BlindSpots:
 
     @property
     def hubs(self) -> RowIndices:
-        """Rows of the hubs, the largest first."""
+        """Return the rows of the hubs, the largest first."""
         limit = self.counts.mean() + 2 * self.counts.std()
         order: RowIndices = np.argsort(-self.counts, kind="stable")
         return order[: np.count_nonzero(self.counts > limit)]

@@ -20,8 +20,6 @@ A card that is handed out and not answered yet counts as relevant in F, and no l
 whoever leaves a card open, knowing what later draws showed, cannot choose the wealth by that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

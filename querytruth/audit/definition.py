@@ -1,7 +1,5 @@
 """The keys of an audit's definition."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -34,7 +32,7 @@ class JudgeOptions(definitions.StrictModel):
 
     @property
     def calls_per_pair(self) -> int:
-        """Number of questions that each pair needs."""
+        """Return the number of questions that each pair needs."""
         return max(self.samples, 1)
 
 

@@ -4,8 +4,6 @@ Scores have a reliability curve: each score, calibrated on the answers to other 
 answers; a grade counts as a score, too. Grades also have kappa, sensitivity and specificity.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -181,7 +179,8 @@ def rank_area(scores: FloatArray, relevant: FloatArray) -> float:
 
 
 def _rate(hits: BoolArray, weight: FloatArray) -> IntervalEstimate:
-    """A weighted share with Jeffreys' interval of the effective number of draws, (sum w)^2 / sum w^2 (Kish 1965)."""
+    """Return a weighted share with Jeffreys' interval of the effective number of draws, (sum w)^2 / sum w^2 (Kish
+    1965)."""
     if not len(hits):
         return estimate_proportion(0, 0, np.inf)
     draws = weight.sum() ** 2 / (weight**2).sum()

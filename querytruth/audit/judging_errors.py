@@ -15,8 +15,6 @@ with Jeffreys' prior in each direction, and the upper quantiles are what is stat
 a query that everybody misunderstands, do not show.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -82,7 +80,7 @@ def bound_errors(ratings: Mapping[Pair, Sequence[bool]], alpha: float) -> ErrorB
 
 
 def _weigh(grid: FloatArray) -> FloatArray:
-    """Jeffreys' prior of a share: uniform in arcsin(sqrt(share)), by the cell of each point."""
+    """Return Jeffreys' prior of a share: uniform in arcsin(sqrt(share)), by the cell of each point."""
     return np.diff(np.arcsin(np.sqrt(np.concatenate([grid[:1], (grid[1:] + grid[:-1]) / 2, grid[-1:]]))))
 
 

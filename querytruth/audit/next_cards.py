@@ -221,7 +221,7 @@ class AnsweredPool:
         return np.minimum(chances * self._correct_forecasts(), 1.0), is_free
 
     def _correct_forecasts(self) -> float:
-        """Hits among the draws so far, per expected one."""
+        """Return hits among the draws so far, per expected one."""
         is_drawn = (self.kinds == _DRAWN) & ~self.is_waiting
         weights = _FORGET ** np.arange(int(is_drawn.sum()))[::-1]
         return float((2 + weights @ self.is_relevant[is_drawn]) / (2 + weights @ self.forecasts[is_drawn]))

@@ -59,7 +59,7 @@ class OverlapResult:
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """`pairs` and `queries` by name."""
+        """Return `pairs` and `queries` by name."""
         return {"pairs": self.pairs, "queries": self.queries}
 
 

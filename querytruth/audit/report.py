@@ -121,7 +121,8 @@ def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) 
 
 
 def _report_cards(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> JsonRecord:
-    """The certified bounds of the set. It holds no figures of systems: those are measured on the improved set."""
+    """Return the certified bounds of the set. It holds no figures of systems: those are measured on the improved
+    set."""
     return {"truth": [], "slices": [], "figures": [], "certificate": CardAudit(audit, stored).certify(answers)}
 
 
@@ -153,7 +154,7 @@ def _count_answers(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord:
 
 
 def _report_judge(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord | None:
-    """The judge, and its agreement with people on the pairs that both graded."""
+    """Return the judge, and its agreement with people on the pairs that both graded."""
     if audit.manifest["judge"] is None:
         return None
     about = {**audit.manifest["judge"]}
@@ -173,7 +174,7 @@ def _report_judge(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord | Non
 
 
 def _report_outside(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord:
-    """An upper bound on relevant pairs outside the pool, from the pairs that were drawn there."""
+    """Return an upper bound on relevant pairs outside the pool, from the pairs that were drawn there."""
     judged = [answers.grades[pair] > 0 for pair in _pairs_outside(audit) if pair in answers.grades]
     size = int(audit.manifest["outside"]["pairs"])
     bound = statistics.bound_proportion(sum(judged), len(judged)) * size if judged else None

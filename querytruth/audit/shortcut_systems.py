@@ -155,7 +155,7 @@ def list_systems(sample: JudgedSample) -> Iterator[ShortcutSystem]:
 
 
 def _by_names(sample: JudgedSample) -> Iterator[ShortcutSystem]:
-    """The file names: words of the query, its id, and the order."""
+    """Yield systems that read file names: words of the query, its id, and the order."""
     names = sample.images["file_name"].astype("str").fillna("")
     if not names.any():
         return
@@ -211,7 +211,8 @@ def _by_other_queries(sample: JudgedSample) -> Iterator[ShortcutSystem]:
 
 
 def _by_texts(sample: JudgedSample) -> Iterator[ShortcutSystem]:
-    """The query's words in the captions of web pages, and in labels; a label is the text of a query of one label."""
+    """Yield systems that match a query's words with the captions of web pages, and with labels; a label is the text of
+    a query of one label."""
     wanted = list(map(_stems, sample.queries["text"]))
     if "caption" in sample.images and sample.images["caption"].notna().any():
         texts = [_stems(text) for text in sample.images["caption"].fillna("")]

@@ -1,7 +1,5 @@
 """The steps of an audit: from its definition to the pool, the plan and the drawn sample."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path

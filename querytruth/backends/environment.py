@@ -55,7 +55,8 @@ class LibraryVersion(NamedTuple):
 
     @property
     def state(self) -> str:
-        """`tested`, `newer`, `older` or `missing`; builds of one release, such as 2.13.0+cpu, count as that release."""
+        """Return `tested`, `newer`, `older` or `missing`; builds of one release, such as 2.13.0+cpu, count as that
+        release."""
         if self.installed is None:
             return "missing"
         from packaging.version import Version

@@ -107,7 +107,7 @@ class BuildRun:
 
 
 def _run_on_cluster(cluster: Executor, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
-    """After an error, parts that were not waited for end with the cluster's block."""
+    """Run parts on a cluster. After an error, parts that were not waited for end with the cluster's block."""
     for future in [submit_part(cluster, work, part) for part in parts]:
         yield finish_part(future, advance)
 

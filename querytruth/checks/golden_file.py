@@ -75,7 +75,7 @@ class GoldenFile(StrictModel):
 
     @property
     def asked(self) -> int:
-        """The number of results to request."""
+        """Return the number of results to request."""
         cuts = [int(name.partition("@")[2]) for name in self.floors]
         return max(self.depth, self.within, *(case.within or 1 for case in self.cases), *cuts)
 

@@ -52,7 +52,8 @@ def propose_search(url: str, text: str, names: list[str]) -> str:
 
 
 def _list_requests(url: str) -> Iterator[SystemKeys]:
-    """The requests that an address may mean: its parameters with the query in them; without any, the usual ones."""
+    """Return the requests that an address may mean: its parameters with the query in them; without any, the usual
+    ones."""
     parts = urlsplit(url if "://" in url else f"http://{url}")
     bare = urlunsplit(parts._replace(query="", fragment=""))
     if "{query}" in url:
@@ -77,7 +78,7 @@ def _read_answer(answer: object, names: list[str]) -> _Reading | None:
 
 
 def _list_texts(answer: object, path: str = "") -> Iterator[str]:
-    """The paths of lists of texts, also of the first in a list: ["a.jpg", …], {"ids": [["a.jpg", …]]}."""
+    """Return the paths of lists of texts, also of the first in a list: ["a.jpg", …], {"ids": [["a.jpg", …]]}."""
     if isinstance(answer, list) and answer:
         if isinstance(answer[0], str):
             yield path or "@"

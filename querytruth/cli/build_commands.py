@@ -154,7 +154,7 @@ class TranslateRequest(Request):
     offline: bool = Field(False, description="Use stored replies only; connect to nothing.")
 
     def read_price(self) -> PriceOptions | None:
-        """The price of tokens; None without --price."""
+        """Return the price of tokens; None without --price."""
         if self.price is None:
             return None
         into, out, currency = re.split(r"[/ ]|(?<=\d)(?=[A-Z])", f"{self.price} USD")[:3]

@@ -1,7 +1,5 @@
 """`querytruth check` and `check init`: golden queries, checked and written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar
 

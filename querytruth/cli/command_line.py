@@ -5,8 +5,6 @@ group of options, each field one of them. A command receives only what was typed
 place.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import sys

@@ -153,8 +153,8 @@ def ask_search_services(version: Path, texts: Path, out: Path) -> str:
 
 @contextmanager
 def _one_server(prefect: bool) -> Iterator[Callable[[], None]]:
-    """One Prefect server for all builds of the block, where none is configured: each would start its own. Yields the
-    function that waits until it answers."""
+    """Start one Prefect server for all builds of the block, where none is configured. Yield the function that waits
+    until it answers."""
     from flows.flow_entrypoint import configured_server, silence_prefect
 
     if not prefect or configured_server():

@@ -1,7 +1,5 @@
 """`querytruth judge` and `querytruth replies`: how far a judge can be trusted, and stored replies."""
 
-from __future__ import annotations
-
 from flows.requests import RefreshRequest
 from querytruth import terminal
 from querytruth.audit.requests import JudgeCheckRequest

@@ -20,7 +20,7 @@ from pydantic import Field
 from querytruth import terminal
 from querytruth.backends.environment import current_user_name
 from querytruth.cli import options, set_commands
-from querytruth.cli.command_line import command, group, option
+from querytruth.cli.command_line import command, group
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UsageError, UserError
 from querytruth.requests import ByName, ByPlace, Request
@@ -41,7 +41,6 @@ app = group("review", "Open the page on which people judge a set, or export judg
 
 _SHOWN_PROBLEMS = 20
 _UNTIL_OPEN = 0.5  # seconds for the first page, before thumbnails are made for the next ones
-AuditOption = Annotated[str | None, option(help="Audit whose sample is judged.")]
 
 
 def open_page_socket(host: str, port: int) -> socket.socket:

@@ -1,7 +1,5 @@
 """`querytruth search`: one query on a set, by any system; or a trial of a search service."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tables of an audit's report, and of what a set would notice, on the terminal."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from querytruth import terminal

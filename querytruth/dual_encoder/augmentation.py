@@ -210,7 +210,8 @@ def _normalised(images: Tensor) -> Tensor:
 
 
 def _erased(rules: Augmentation, chosen: Tensor, area: Tensor, shape: Tensor, across: Tensor, down: Tensor) -> Tensor:
-    """Left, top, right and bottom of what is erased: 2 to 33% of the area, from 0.3 to 3.3 in shape; all 0: nothing."""
+    """Return left, top, right and bottom of what is erased: 2 to 33% of the area, from 0.3 to 3.3 in shape; all 0:
+    nothing."""
     kept = _between(area, 0.02, 0.33)
     ratio = torch.exp(_between(shape, math.log(0.3), math.log(3.3)))
     wide, high = (kept * ratio).sqrt().clamp(max=1), (kept / ratio).sqrt().clamp(max=1)

@@ -49,17 +49,17 @@ class DualEncoderEmbedder:
         self._model, self._tokenizer = model, tokenizer
 
     def encode_images(self, images: Iterable[Image.Image | NDArray[np.uint8]]) -> Vectors:
-        """(n, dimensions) of RGB images, or of arrays (height, width, 3); read a batch at a time."""
+        """Return vectors (n, dimensions) of RGB images, or of arrays (height, width, 3); read a batch at a time."""
         prepared = (prepare_image(image, self.side) for image in images)
         return encode_in_batches(prepared, self.batch, lambda part: self.encode_pixels(np.stack(part)), self.dimensions)
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
-        """(n, dimensions); longer texts than the model's limit are cut."""
+        """Return vectors (n, dimensions); longer texts than the model's limit are cut."""
         return encode_in_batches(texts, self.batch, self._encode_text_batch, self.dimensions)
 
     def encode_pixels(self, pixels: NDArray[np.uint8]) -> Vectors:
-        """(n, dimensions) of at most a batch of images as `prepare_image` returns them. A row does not depend on the
-        others: a smaller batch is padded."""
+        """Return vectors (n, dimensions) of at most a batch of images as `prepare_image` returns them. A row does not
+        depend on the others: a smaller batch is padded."""
         import torch
 
         from querytruth.dual_encoder.augmentation import center_crop

@@ -45,8 +45,9 @@ def hard_negative_weight(epoch: int) -> float:
 def contrastive_loss(
     images: Tensor, texts: Tensor, is_relevant: Tensor, *, weight: float, rules: LossRules = REFERENCE_LOSS_RULES
 ) -> Tensor:
-    """The mean of both directions' losses, of vectors (pairs, dimensions) of length one. Computed in single precision
-    whatever the vectors come in: half precision holds neither the logits of small temperatures nor their sums."""
+    """Return the mean of both directions' losses, of vectors (pairs, dimensions) of length one. Computed in single
+    precision whatever the vectors come in: half precision holds neither the logits of small temperatures nor their
+    sums."""
     with torch.autocast(images.device.type, enabled=False):
         cosines = texts.float() @ images.float().T
         return (
@@ -65,8 +66,8 @@ def _direction_loss(cosines: Tensor, is_relevant: Tensor, weight: float, rules: 
 
 
 def info_nce(logits: Tensor, negative: Tensor, smoothing: float) -> Tensor:
-    """The cross entropy of each row's own column against it and its negatives. Smoothing is spread over those columns
-    alone: with every other column a negative this is torch's cross_entropy with label_smoothing."""
+    """Return the cross entropy of each row's own column against it and its negatives. Smoothing is spread over those
+    columns alone: with every other column a negative this is torch's cross_entropy with label_smoothing."""
     counted = negative | torch.eye(len(logits), dtype=torch.bool, device=logits.device)
     chances = logits.masked_fill(~counted, float("-inf")).log_softmax(dim=1)
     wanted = -chances.diagonal()
@@ -119,7 +120,7 @@ class StepRules:
 
 
 def create_optimizer(model: DualEncoder, rate: float, decay: float) -> torch.optim.AdamW:
-    """AdamW over all parameters; a frozen one has no gradient, and is left alone, its decay included."""
+    """Return AdamW over all parameters; a frozen one has no gradient, and is left alone, its decay included."""
     return torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay)
 
 

@@ -91,13 +91,13 @@ class RecurrentTextEncoder(nn.Module):
         return pad_packed_sequence(self.network(packed)[0], batch_first=True, total_length=ids.shape[1])[0]
 
     def layers(self) -> list[nn.Module]:
-        """None that could be frozen: it was never trained before."""
+        """Return no layers to freeze: nothing was trained before."""
         return []
 
 
 def _stacked(backbone: Any) -> list[nn.Module]:
-    """The bottom of a model of transformers, and then what is stacked on it: of an unknown form, its first part and its
-    longest list."""
+    """Return the lowest layer of a model of transformers, then the layers above it; of an unknown form, its first part
+    and its longest list."""
     bottom = next((getattr(backbone, name) for name in ("embedder", "embeddings") if hasattr(backbone, name)), None)
     encoder = backbone.encoder if hasattr(backbone, "encoder") else backbone
     named = [getattr(encoder, name) for name in ("stages", "layer", "layers", "blocks") if hasattr(encoder, name)]
@@ -169,7 +169,7 @@ def build_dual_encoder(images: nn.Module, texts: nn.Module | dict[str, Any], hea
 
 
 def _normalise(vectors: Tensor) -> Tensor:
-    """In single precision: the smallest length that is divided by is 0 in half precision."""
+    """Scale to length one in single precision: the smallest length that is divided by is 0 in half precision."""
     return torch.nn.functional.normalize(vectors.float(), dim=-1)
 
 

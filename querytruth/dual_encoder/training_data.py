@@ -102,8 +102,8 @@ def _count(share: float, images: int) -> int:
 
 
 def assign_queries_to_parts(queries: pd.DataFrame, qrels: pd.DataFrame, parts: pd.Series) -> pd.Series:
-    """Per query, by query_id, the part that it belongs to: that of the image it was written of, else of its relevant
-    image with the lowest id. A query without either is in none and left out."""
+    """Return per query, by query_id, the part that it belongs to: that of the image it was written of, else of its
+    relevant image with the lowest id. A query without either is in none and left out."""
     relevant = qrels.loc[qrels["relevance"] > 0, ["query_id", "image_id"]].astype("object")
     first = relevant.groupby("query_id")["image_id"].min()
     ids = queries["query_id"].astype("object")

@@ -69,7 +69,7 @@ class LexicalIndex:
         return found
 
     def _weigh(self, texts: Sequence[str]) -> Any:
-        """Rows of length one; n-grams that no image has are ignored."""
+        """Return rows of length one; n-grams that no image has are ignored."""
         row, gram = _ngrams(list(texts))
         known = self._known
         place = np.minimum(np.searchsorted(known, gram), max(len(known) - 1, 0))

@@ -135,7 +135,7 @@ class GroundTruth:
 
     @property
     def relevant_counts(self) -> RowIndices:
-        """The number of relevant images of each query."""
+        """Return the number of relevant images of each query."""
         counts: RowIndices = self.counts_by_level.sum(axis=1)
         return counts
 

@@ -82,8 +82,8 @@ class EvaluationView:
 
     @property
     def asked_ids(self) -> pa.Array:
-        """The ids of the queries that a system is asked: of texts all, since those that do not count show, too, what a
-        system returns where nothing is right or nothing judged."""
+        """Return the ids of the queries that a system is asked: of texts all, since those that do not count show, too,
+        what a system returns where nothing is right or nothing judged."""
         return self.query_ids if self.is_image_to_text else self.all_query_ids
 
     @property

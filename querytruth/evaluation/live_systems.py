@@ -204,8 +204,8 @@ def build_system_run(
 def _read_rows(
     query_id: str, answer: SystemAnswer, ids: dict[str, str], counts: Counter[str]
 ) -> list[tuple[str, str, float, float]]:
-    """Query, image, score, and the negative rank of each result. Of equal scores the later is a hair lower, so that the
-    service's order counts. An id that maps to no image keeps its place under a name that no image has."""
+    """Return query, image, score, and the negative rank of each result. Of equal scores the later is a hair lower, so
+    that the service's order counts. An id that maps to no image keeps its place under a name that no image has."""
     rows, seen, lowest = [], set[str](), math.inf
     scores = [hit.score for hit in answer.hits if hit.score is not None and math.isfinite(hit.score)]
     counts["answers_out_of_order"] += any(after > before for before, after in pairwise(scores))

@@ -103,7 +103,8 @@ class GateReport:
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row per check: metric, slice, queries, both figures, the difference with its interval, margin, verdict."""
+        """Return a row per check: metric, slice, queries, both figures, the difference with its interval, margin,
+        verdict."""
         return pd.DataFrame([asdict(check) for check in self.checks]).drop(columns=_UNSHOWN)
 
     def __repr__(self) -> str:
@@ -149,7 +150,8 @@ def find_p_values(
 def _test(
     sums: FloatArray, sizes: FloatArray, margin: float, luck: float = 0.0, times: float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
-    """`luck`: by how much less is found; `times`: in so many times as many clusters."""
+    """Return p-values of a loss and of a gain. `luck`: by how much less is found; `times`: in so many times as many
+    clusters."""
     not_worse = find_p_value(sums, sizes, luck - margin, _WORST, times=times)
     return not_worse, find_p_value(-sums, sizes, luck + margin, _WORST, size=_GAINED, times=times)
 

@@ -18,7 +18,7 @@ _SYSTEMS = ("model", "run", "baseline", "system", "vectors")
 
 
 def _split_metrics(value: Any) -> Any:
-    """Metrics in one text, as a command line has them, or in a list."""
+    """Return the metrics of one text, as a command line has them, or of a list."""
     texts = [value] if isinstance(value, str) else list(value or [])
     return [name for text in texts for name in str(text).replace(",", " ").split()]
 
@@ -138,7 +138,7 @@ class EvaluationRequest(EvaluationOptions, JudgedRequest):
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """The directions to evaluate."""
+        """Return the directions to evaluate."""
         return DIRECTIONS if self.direction == "both" else (self.direction,)
 
     @property
@@ -238,7 +238,7 @@ class GateOptions(JudgedRequest):
 
     @property
     def spec(self) -> GateSpec:
-        """The checks. Raises UserError for invalid ones."""
+        """Return the checks. Raises UserError for invalid ones."""
         slices, budget = parse_slices(self.slice, GATE_STAGE), parse_latency_budget(self.max_latency)
         return GateSpec(parse_margins(self.metric, self.margin), slices, budget)
 

@@ -1,8 +1,6 @@
 """The types of result.json, used to write and read a result. Further keys are allowed: a system's kind and a set's may
 add more."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
@@ -11,7 +9,6 @@ from querytruth.sets.manifest_notes import Certificate
 
 Text = Annotated[str, Meta(max_length=4096)]
 Count = Annotated[int, Meta(ge=0)]
-Time = Annotated[str, Meta(pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\+00:00\Z")]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 BOUNDING_BASELINES = ("random", "oracle")  # baselines that are the floor and the ceiling: no search competes with them

@@ -120,8 +120,9 @@ def score_system(
     max_unknown: float | None = None,
     outside: str | None = None,
 ) -> ScoredSystem:
-    """All figures of a system. `k`: number of results per query (None: as many as the metrics need). `outside`: keep or
-    condense, what happens to results that the set listed and left out (None: keep for imported sets, else condense)."""
+    """Return all figures of a system. `k`: number of results per query (None: as many as the metrics need). `outside`:
+    keep or condense, what happens to results that the set listed and left out (None: keep for imported sets, else
+    condense)."""
     answer, matched = _produce_run(view, system, k, max_unknown, outside)
     return _score(exclude_queries(view, matched.new_queries), system, answer, matched)
 
@@ -133,8 +134,8 @@ def score_on_common_queries(
     *,
     one_gallery: bool = False,
 ) -> list[ScoredSystem]:
-    """All figures of several systems on the queries that the versions of all their runs have, without `excluded`.
-    `one_gallery`: raises UserError for a run of a version that has other images."""
+    """Return all figures of several systems on the queries that the versions of all their runs have, without
+    `excluded`. `one_gallery`: raises UserError for a run of a version that has other images."""
     produced = [_produce_run(view, system) for system in systems]
     for system, (_, matched) in zip(systems, produced, strict=True):
         if one_gallery and matched.other_gallery:
@@ -262,15 +263,15 @@ def _reversed_scores(found: open_set.ReversedScores, system: EvaluatedSystem, *,
 
 
 def find_results_home(version: Path) -> Path:
-    """The folder beside whose versions results are stored: the set's; for a copy of a set in object storage, the folder
-    that the set would have here."""
+    """Return the folder beside whose versions results are stored: the set's; for a copy of a set in object storage, the
+    folder that the set would have here."""
     return DATASETS_FOLDER / version.parent.name if is_fetched_copy(version) else version.parent
 
 
 def find_result_folder(judged: JudgedSet, system: EvaluatedSystem, direction: str = TEXT_TO_IMAGE) -> Path | None:
-    """The folder of a system's result beside the set, <name>/evaluations/v<N>/<system>, with parts/<values> before the
-    system's for a part of a set; None for bare judgments. Raises UserError where a folder on the way is a link: a set
-    from a stranger would have the result written elsewhere."""
+    """Return the folder of a system's result beside the set, <name>/evaluations/v<N>/<system>, with parts/<values>
+    before the system's for a part of a set; None for bare judgments. Raises UserError where a folder on the way is a
+    link: a set from a stranger would have the result written elsewhere."""
     if judged.stored is None:
         return None
     version = judged.stored.path

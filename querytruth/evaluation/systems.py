@@ -62,8 +62,8 @@ class EvaluatedSystem:
 
     @property
     def identity(self) -> str:
-        """The name of the same system on other sets: its name, a model's weights, and its kind of search; the name
-        alone where a user gave it."""
+        """Return the name of the same system on other sets: its name, a model's weights, and its kind of search; the
+        name alone where a user gave it."""
         description = self.description
         if self.is_renamed:
             return str(description["name"])

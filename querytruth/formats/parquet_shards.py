@@ -49,7 +49,7 @@ def write_images_table(folder: Path, split: str, table: pa.Table, images: Iterab
 
 
 def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Images get no compression, dictionary or statistics: they are compressed and distinct."""
+    """Return a writer that gives images no compression, dictionary or statistics: they are compressed and distinct."""
     columns = [name for name in schema.names if name != "image"]
     codecs = dict.fromkeys(columns, "zstd") | {"image.bytes": "none", "image.path": "zstd"}
     plain = {} if "image" not in schema.names else {"use_dictionary": columns, "write_statistics": columns}

@@ -50,8 +50,8 @@ class ImageStore:
         return self.folder.with_name(f"{self.folder.name}-named")
 
     def link(self, images: Iterable[tuple[str, str]]) -> list[str]:
-        """Links images (image_id, absolute path) to their paths in a set, and returns these when all bytes are on
-        disk: versions hold links to them."""
+        """Link images (image_id, absolute path) to their paths in a set, and returns these when all bytes are on disk:
+        versions hold links to them."""
         with translate_write_errors("import", self.named_folder):
             paths = [self._link_image(image_id, Path(place)) for image_id, place in images]
             os.sync()  # much faster than a wait per file

@@ -64,8 +64,8 @@ def _format_time(milliseconds: float | None) -> str:
 
 
 def _tabulate_slices(systems: Sequence[Mapping[str, Any]]) -> list[_TemplateData]:
-    """A row per slice and value that all systems have, with the systems' means in their order; of each slice the values
-    with the most queries."""
+    """Return a row per slice and value that all systems have, with the systems' means in their order; of each slice the
+    values with the most queries."""
     means = [{(row["slice"], row["value"]): row for row in one["slices"]} for one in systems]
     common = [(key, row) for key, row in means[0].items() if all(key in mine for mine in means)]
     counted: Counter[str] = Counter()

@@ -66,7 +66,7 @@ class ListedPage:
 
     @property
     def key(self) -> str:
-        """Its name in addresses."""
+        """Return the name of the page in addresses."""
         return _make_key(self.path)
 
 
@@ -124,7 +124,7 @@ class FolderIndex:
     photos: list[Path] = field(default_factory=list)
 
     def list_pages(self) -> Iterator[ListedPage]:
-        """Every page that the index links to."""
+        """Return every page that the index links to."""
         yield from self.pages
         for one in self.sets:
             yield from filter(None, [one.page, *one.audits, *(result.page for result in one.results)])

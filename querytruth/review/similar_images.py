@@ -124,7 +124,7 @@ class SimilarImageSearch:
 
     @cached_property
     def _vectors(self) -> Vectors | None:
-        """Unit vectors (images, d) that a model computed before; None where most images have none."""
+        """Return unit vectors (images, d) that a model computed before; None where most images have none."""
         folder, places = self._stored.path.parent, locate_images(self._stored)
         for stored_vectors, keys in (
             (folder / ".vectors", self._ids),
@@ -149,7 +149,7 @@ class SimilarImageSearch:
         return f"{self._read_count:,} of {len(self._ids):,} images are compared so far; search again for the rest"
 
     def _read_hashes(self) -> None:
-        """Fills the hashes from the file beside the versions, or computes them and writes it."""
+        """Fill the hashes from the file beside the versions, or compute them and write it."""
         folder, name = self._stored.path.parent, f".hashes/{self._stored.path.name}.parquet"
         try:
             table = read_checked(folder / name)

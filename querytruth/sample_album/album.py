@@ -65,16 +65,16 @@ def read_album(scenes: int | None = None) -> list[AlbumImage]:
 def read_table(
     name: Literal["captions", "descriptions", "fitting"], images: Iterable[AlbumImage]
 ) -> list[dict[str, str]]:
-    """The rows about these images. captions and descriptions (all that is to be seen): file_name, language (zh, en),
-    caption; fitting: file_name, fits (another image that its caption is true of)."""
+    """Return the rows about these images. captions and descriptions (all that is to be seen): file_name, language (zh,
+    en), caption; fitting: file_name, fits (another image that its caption is true of)."""
     kept = {image.file_name for image in images}
     rows = csv.DictReader(io.StringIO(_read_data(f"{name}.csv").decode()))
     return [row for row in rows if {row["file_name"], row.get("fits", row["file_name"])} <= kept]
 
 
 def read_annotations(images: Iterable[AlbumImage]) -> dict[str, Any]:
-    """The boxes of these images as COCO's JSON, with the ids and names of Objects365; faulty files are listed like
-    any other, with boxes that are only claimed."""
+    """Return the boxes of these images as COCO's JSON, with the ids and names of Objects365; faulty files are listed
+    like any other, with boxes that are only claimed."""
     names = {image.file_name for image in images}
     coco: dict[str, Any] = json.loads(_read_data("annotations.json"))
     coco["images"] = [record for record in coco["images"] if record["file_name"] in names]
@@ -84,7 +84,8 @@ def read_annotations(images: Iterable[AlbumImage]) -> dict[str, Any]:
 
 
 def read_words() -> dict[str, Any]:
-    """The Chinese words of the captions. labels: `zh` and `measure_word_zh` by label; colours: the word by colour."""
+    """Return the Chinese words of the captions. labels: `zh` and `measure_word_zh` by label; colours: the word by
+    colour."""
     words: dict[str, Any] = json.loads(_read_data("words.json"))
     return words
 

@@ -52,7 +52,7 @@ class SampleCertificate:
 def certify_sample_queries(
     version: Path, folder: Path, album: Iterable[AlbumImage], runs: Sequence[Path]
 ) -> SampleCertificate:
-    """Certifies a copy of the version, made in `folder`, so that the set itself keeps its judgments. `runs`: folders of
+    """Certify a copy of the version, made in `folder`, so that the set itself keeps its judgments. `runs`: folders of
     results on that version."""
     copy = folder / version.parent.name / version.name
     with translate_write_errors("copy set", copy):
@@ -104,7 +104,7 @@ def _list_true_pairs(version: Path, album: Iterable[AlbumImage]) -> Pairs:
 
 
 def _answer_cards(version: Path, truth: Pairs) -> None:
-    """Answers cards by the truth, as a person on the page does, until no more are asked."""
+    """Answer cards by the truth, as a person on the page does, until no more are asked."""
     audit, stored = load_audit(version, _NAME)
     growing, texts = (
         CardAudit(audit, stored),

@@ -59,7 +59,7 @@ class Servers(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
-        """The list of models, or a search."""
+        """Answer with the list of models, or a search."""
         asked = urlsplit(self.path)
         if asked.path == "/v1/models":
             return self._answer({"data": [{"id": "stand-in"}]})
@@ -69,7 +69,7 @@ class Servers(BaseHTTPRequestHandler):
         return self._answer({"hits": [{"file": name} for name in hits[: int(given.get("size", ["10"])[0])]]})
 
     def do_POST(self) -> None:
-        """A caption of the image in a chat message."""
+        """Answer with a caption of the image in a chat message."""
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         parts = [
             part for message in body["messages"] if isinstance(message["content"], list) for part in message["content"]

@@ -4,8 +4,6 @@
 <cache>/sets/<digest>/<name>/v<N>/…      the version whose manifest has this digest; its files are links to objects
 """
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +37,7 @@ class RemoteVersion:
 
     @property
     def folder(self) -> Path:
-        """The folder of the version in the cache."""
+        """Return the folder of the version in the cache."""
         digest = hashlib.sha256(self.raw).hexdigest()
         return cache_folder() / "sets" / digest / self.url.name / f"v{self.url.version}"
 

@@ -4,8 +4,6 @@ A reader sees no version before the manifest is stored, and a whole one after it
 Verification reads every object again, whatever the cache holds.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -58,8 +58,8 @@ class DecisionOutcome:
 
     @property
     def in_effect(self) -> list[str]:
-        """The sorted ids of all decisions that fit, including superseded ones: a later decision may refer to a text
-        that one of them set."""
+        """Return the sorted ids of all decisions that fit, including superseded ones: a later decision may refer to a
+        text that one of them set."""
         return sorted({decision.decision_id for decision in (*self.applied, *self.earlier, *self.superseded)})
 
     def as_record(self) -> Decisions:

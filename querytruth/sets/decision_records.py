@@ -4,8 +4,6 @@ A line's id is the digest of its text, so the stored names and values never chan
 `rescue` for an override.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from abc import abstractmethod
@@ -13,13 +11,12 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 from querytruth.backends.files.text_formats import parse_json
 
 MAX_TEXT_CHARS = 4000  # characters of a text, a note or captions that a person writes
 CAPTION_LANGUAGES = ("zh", "en")
-_TYPES = {"str": str, "int": int, "bool": bool, "None": type(None)}
 
 
 class _Record:
@@ -36,7 +33,7 @@ class _Record:
 
     @property
     def decision_id(self) -> str:
-        """The digest of the line: the same line twice is one decision."""
+        """Return the digest of the line: the same line twice is one decision."""
         with suppress(AttributeError):
             return self._id  # computed once: who applies a log asks for each a dozen times
         object.__setattr__(self, "_id", "d_" + hashlib.sha256(self.as_json().encode()).hexdigest()[:20])
@@ -208,7 +205,7 @@ class HumanCaption(_Record):
 
     @property
     def undoes(self) -> None:
-        """None: an undo's line holds the effective text, as every line does."""
+        """Return None: the line of an undo holds the effective text, as every line does."""
         return
 
     @property
@@ -276,10 +273,7 @@ def parse_decision(line: str) -> Decision:
 @cache  # a log has a hundred thousand lines
 def _declared_types(kind: type[Decision]) -> dict[str, tuple[type, ...]]:
     """Return the types that the value of each field may have."""
-    return {
-        field.name: tuple(_TYPES[name] for name in str(field.type).split(" | ") if name in _TYPES)
-        for field in fields(kind)
-    }
+    return {field.name: get_args(field.type) or (field.type,) for field in fields(kind)}
 
 
 def _parse_images(images: object) -> tuple[str, str]:

@@ -76,7 +76,7 @@ class JudgmentAdditions:
 
     @cached_property
     def _ids_by_name(self) -> list[dict[str, dict[str, str]]]:
-        """The images by full name and by its last part, as id and name. A near-duplicate outside the gallery is
+        """Return the images by full name and by its last part, as id and name. A near-duplicate outside the gallery is
         replaced by its representative."""
         images, duplicates = self._tables.images, self._tables.duplicates
         of_group = duplicates[duplicates["is_representative"].astype(bool)]

@@ -5,8 +5,6 @@
 A worker reads the earlier part, if there is one, works in a folder of its own, and stores what changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

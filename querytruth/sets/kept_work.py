@@ -9,8 +9,6 @@ object. An object whose bytes do not match its name is ignored: its content is c
 Reading or writing a thousand images takes two requests. A pack without a list comes from a killed worker.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import re

@@ -1,7 +1,5 @@
 """The types of a manifest's `notes`: what the kinds of sets add."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict

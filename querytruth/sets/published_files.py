@@ -176,7 +176,7 @@ def _record_of(manifest: bytes) -> Path:
 
 
 def image_roots(roots: Sequence[str]) -> AbstractContextManager[None]:
-    """Allows the images of every set that is read meanwhile to be below these folders or URLs."""
+    """Allow the images of every set that is read meanwhile to be below these folders or URLs."""
     return hold_value(_image_roots, roots)
 
 

@@ -176,7 +176,7 @@ def _publish_next(folder: Path, digest: str, write: Callable[[Path, int, Manifes
 
 
 def _rename_exclusively(staging: Path, target: Path) -> bool:
-    """Renames a folder, unless another build has made the target meanwhile: then returns False."""
+    """Rename a folder; return False where another build has made the target meanwhile."""
     try:
         staging.rename(target)
     except OSError as error:

@@ -72,8 +72,8 @@ def make_set_thumbnail_reader(stored: StoredSet) -> ThumbnailReader:
 
 
 def make_source_thumbnail_reader(stored: StoredSet, items: Mapping[str, str], folder: str = "") -> ThumbnailReader:
-    """The same for images of the set's source, in the set or not; `items` are their names there by image id. Where a
-    file has changed or is missing, the set's own image is used."""
+    """Return the same for images of the set's source, in the set or not; `items` are their names there by image id.
+    Where a file has changed or is missing, the set's own image is used."""
     images, cache = stored.tables.images, ThumbnailCache(stored, folder or f"{stored.path.name}-source")
     rows = RowsById(images["image_id"])
     read_digests = cache_result(lambda: read_image_digests(stored.path, stored.manifest))

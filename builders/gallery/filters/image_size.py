@@ -31,7 +31,7 @@ def _ratio(frame: pd.DataFrame) -> AnyArray:
 
 
 def _sides(frame: pd.DataFrame) -> tuple[AnyArray, AnyArray]:
-    """Widths and heights in pixels; NaN where one is missing or nothing."""
+    """Return widths and heights in pixels; NaN where one is missing or nothing."""
     width, height = (frame[side].to_numpy(dtype=np.float64, na_value=np.nan) for side in _COLUMNS)
     return np.where(width > 0, width, np.nan), np.where(height > 0, height, np.nan)
 

@@ -5,8 +5,6 @@ The endpoint, the region and the credentials come from the environment; for S3 a
 (~/.aws, AWS_PROFILE). Every request has limits: seconds to connect and to wait, attempts, bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import random
@@ -82,7 +80,7 @@ class BucketObjects:
 
     @cached_property
     def _stores(self) -> tuple[Any, Any]:
-        """obstore's store with one attempt, and one that repeats the parts of an upload by itself."""
+        """Return obstore's store with one attempt, and one that repeats the parts of an upload by itself."""
         if is_offline() and self.folder.is_remote:
             next_step = (
                 "leave out --offline (rebuild: add --online), or work on files: a fetched set, a reply store on disk"

@@ -50,7 +50,7 @@ _options: ContextVar[ReadingOptions] = ContextVar("tables", default=ReadingOptio
 
 
 def use_table_options(options: ReadingOptions) -> AbstractContextManager[None]:
-    """Has the readers of this context read tables by the options."""
+    """Have the readers of this context read tables by the options."""
     return hold_value(_options, options)
 
 

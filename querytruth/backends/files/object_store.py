@@ -5,8 +5,6 @@ other writers. It stores model replies and their leases, the rows of fetched pag
 bucket. Errors are UserError, without passwords.
 """
 
-from __future__ import annotations
-
 import hashlib
 import threading
 import time

@@ -6,8 +6,6 @@ the other, and every fault is one line with file, row and reason. Nothing is gue
 repeated column and a text in another encoding are refused.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence

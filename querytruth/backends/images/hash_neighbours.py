@@ -62,7 +62,7 @@ class Components:
         self.unite(self.own(ones), self.own(others))
 
     def unite(self, ones: RowIndices, others: RowIndices) -> None:
-        """The same of elements."""
+        """Join the sets of the elements ones[i] and others[i] for each i."""
         while True:
             ones, others = self._find(ones), self._find(others)
             apart = ones != others

@@ -203,7 +203,8 @@ def _empty_row(item: str, failure: RefusedItem | WorkerFailure) -> dict[str, Any
 
 
 def _row(item: str, image: ScannedImage, state: FileState | None) -> dict[str, Any]:
-    """`state` is the state of a URL before it was read; if it changed meanwhile, the URL is read again next time."""
+    """Return the row of an image. `state`: the state of a URL before it was read; if it changed meanwhile, the URL is
+    read again next time."""
     row = {name: getattr(image, name) for name in SCANNED_IMAGES_SCHEMA.names if name != "item"}
     return row | {"item": item, "reason": image.reason or None} | (state._asdict() if state else {})
 

@@ -135,7 +135,7 @@ def _forbid_syscalls(libc: ctypes.CDLL, has_network: bool) -> None:
 
 
 def needs_network(item: object) -> bool:
-    """Is the item, or its `location`, a URL?"""
+    """Return whether the item, or its `location`, is a URL."""
     location = worker_messages.item_location(item) or ""
     return "://" in location and not location.startswith("/")
 

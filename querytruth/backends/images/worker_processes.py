@@ -58,8 +58,8 @@ def finish_in_workers(
     items: Iterable[T],
     limits: WorkerLimits = DEFAULT_LIMITS,
 ) -> Iterator[R | WorkerFailure]:
-    """The same, where `finish` turns the return values of `work` for up to 32 items into results, in the worker, too;
-    where that fails, each item is repeated alone."""
+    """Yield results in the order of the items, where `finish` turns the return values of `work` for up to 32 items into
+    results, in the worker, too; where that fails, each item is repeated alone."""
     return _MappedItems(work, finish, limits, None).map(iter(items))
 
 

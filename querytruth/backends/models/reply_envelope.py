@@ -136,7 +136,7 @@ class _Turn:
     pieces: list[tuple[Literal["plain", "thought", "answer"], str]] = field(default_factory=list)
 
     def end_thought(self, is_begun: bool) -> None:
-        """An end without a beginning makes a thought of all that came before it."""
+        """End a thought; without a beginning, all that came before is the thought."""
         if not is_begun:
             self.pieces = [("thought", text) for _, text in self.pieces]
 

@@ -13,8 +13,6 @@ A reply is never replaced: a refresh sets generation N of an answer aside, and t
 deleted.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

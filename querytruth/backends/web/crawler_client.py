@@ -268,8 +268,8 @@ class CrawlerClient:
         return rules
 
     async def _read_robots(self, url: WebUrl, ends: float) -> host_rules.RobotRules | FailedFetch:
-        """RFC 9309, 2.3.1: a missing robots.txt forbids nothing; one that cannot be had or read forbids everything for
-        now."""
+        """Return the rules of a host. RFC 9309, 2.3.1: a missing robots.txt forbids nothing; one that cannot be had or
+        read forbids everything for now."""
         answer, body = await self._cached_robots(WebRequest(f"{url.origin}/robots.txt", "robots"), ends)
         if isinstance(answer, FetchedResource):
             if body.startswith(_GZIP) or b"\0" in body:

@@ -53,13 +53,13 @@ class WebUrl:
 
     @property
     def authority(self) -> str:
-        """Host, and port unless it is the scheme's default: the value of the Host header."""
+        """Return the host, and port unless it is the scheme's default: the value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def origin(self) -> str:
-        """Scheme and authority: the scope of a robots.txt."""
+        """Return scheme and authority: the scope of a robots.txt."""
         return f"{self.scheme}://{self.authority}"
 
     @property

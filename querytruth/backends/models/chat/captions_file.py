@@ -54,7 +54,8 @@ def _iterate_table(path: Path, encoding: str, optional: Sequence[str]) -> Iterat
 
 
 def _coco(path: Path, encoding: str) -> Iterator[CaptionRow]:
-    """COCO: `images` with names, `annotations` with image ids and captions; or a plain list of records."""
+    """Yield the captions of COCO: `images` with names, `annotations` with image ids and captions; or a plain list of
+    records."""
     try:
         whole = parse_json("".join(text for _, text, _ in open_lines(path, _STAGE, encoding, [])))
     except (ValueError, RecursionError) as error:

@@ -49,7 +49,7 @@ class PairModel:
 
     @property
     def compared(self) -> dict[str, str]:
-        """The parameters of the identity that describe what is compared with a query."""
+        """Return the parameters of the identity that describe what is compared with a query."""
         return {} if self._captions is None else {"captions": self._captions.identity.revision[:12]}
 
     def show(self, image: chat.ChatImage) -> Document | chat.Failure:

@@ -53,7 +53,7 @@ class Embedder(Protocol):
         """Return the identity of the weights, `name@revision`: part of every cache key and of the manifest."""
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
-        """(n, dimensions)."""
+        """Return vectors (n, dimensions)."""
 
 
 class TextEmbedder(Embedder, Protocol):
@@ -69,7 +69,7 @@ class ImageTextEmbedder(Embedder, Protocol):
     """An embedder of images and texts in one space."""
 
     def encode_images(self, images: Iterable[Any]) -> Vectors:
-        """(n, dimensions) of RGB images, or of arrays (height, width, 3)."""
+        """Return vectors (n, dimensions) of RGB images, or of arrays (height, width, 3)."""
 
 
 def load_image_text_embedder(name: str) -> ImageTextEmbedder:

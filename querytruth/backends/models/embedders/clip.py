@@ -52,12 +52,12 @@ class ClipEmbedder:
         self.dimensions = self._encode_text_batch(["a"]).shape[1]
 
     def encode_images(self, images: Iterable[Image.Image | NDArray[np.uint8]]) -> Vectors:
-        """(n, dimensions) of RGB images, or of arrays (height, width, 3); read a batch at a time."""
+        """Return vectors (n, dimensions) of RGB images, or of arrays (height, width, 3); read a batch at a time."""
         return encode_in_batches(images, self.batch, self._encode_image_batch, self.dimensions)
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
-        """(n, dimensions); longer texts than the model's limit are cut. Rows differ by 1e-7 with the lengths of the
-        other texts in the batch."""
+        """Return vectors (n, dimensions); longer texts than the model's limit are cut. Rows differ by 1e-7 with the
+        lengths of the other texts in the batch."""
         return encode_in_batches(texts, self.batch, self._encode_text_batch, self.dimensions)
 
     def _encode_image_batch(self, part: list[Image.Image | NDArray[np.uint8]]) -> Vectors:

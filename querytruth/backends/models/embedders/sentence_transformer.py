@@ -61,12 +61,13 @@ class SentenceEmbedder:
         self.dimensions = int(self._encode(["a"]).shape[1])
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
-        """(n, dimensions); longer texts than the model's limit are cut."""
+        """Return vectors (n, dimensions); longer texts than the model's limit are cut."""
         listed = list(texts)
         return self._encode(listed) if listed else np.empty((0, self.dimensions), np.float32)
 
     def encode_images(self, images: Iterable[Image.Image]) -> Vectors:
-        """(n, dimensions) of RGB images, read a batch at a time. Raises UserError where the model reads texts only."""
+        """Return vectors (n, dimensions) of RGB images, read a batch at a time. Raises UserError where the model reads
+        texts only."""
         if "image" not in self._model.modalities:
             reason = "reads texts only, not images"
             raise UserError("embed images", self.name, reason, "name a model for texts and images, such as CLIP")

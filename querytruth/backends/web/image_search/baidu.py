@@ -43,7 +43,7 @@ class BaiduOptions(PluginOptions):
 
 
 def load(options: BaiduOptions) -> PagedSearch:
-    """Baidu's image search."""
+    """Return Baidu's image search."""
 
     def request_page(query: str, page: int) -> WebRequest:
         parameters = _PARAMETERS | {"word": query, "queryWord": query, "pn": page * _PAGE_SIZE, "rn": _PAGE_SIZE}

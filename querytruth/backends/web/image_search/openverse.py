@@ -19,7 +19,7 @@ class OpenverseOptions(PluginOptions):
 
 
 def load(options: OpenverseOptions) -> image_search.PagedSearch:
-    """Openverse's search."""
+    """Return Openverse's search."""
 
     def request_page(query: str, page: int) -> WebRequest:
         parameters = {"q": query, "page": page + 1, "page_size": _PAGE_SIZE}

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from builders.gallery.render_steps import render_every_image
 from builders.gallery.steps import mark_duplicates
 from builders.judged_pairs import judge_candidates
-from builders.precision import annotated_gallery, label_steps, steps, tag_tree
-from builders.precision.boxes import build_box_table, turn_files
+from builders.precision import label_steps, steps
+from builders.precision.boxes import build_box_table
 from builders.precision.definition import PrecisionDefinition
-from builders.precision.fact_files import join_facts
-from builders.precision.families import box_evidence, family_queries
+from builders.precision.families import family_queries
 from builders.precision.phrasing_steps import PHRASING_LIMITATION, add_phrasings, forecast_phrasings
 from builders.publication import BuiltTables
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
@@ -31,55 +30,10 @@ PRECISION_LIMITATIONS = [
 ]
 
 
-def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> steps.MinedSeeds:
-    """Return the seeds of the queries, from the annotations: the steps that a plan and a build share."""
-    if definition.needs_all_objects or definition.exhaustive == "by_image":
-        label_steps.check_label_lists(definition.annotations, definition.exhaustive)
-    files = steps.add_folder_images(
-        definition, steps.read_annotations(definition.annotations, definition.tags, definition.facts)
-    )
-    labels = label_steps.read_labels(definition, files)
-    tag_tree.record_other_spellings([str(name) for file in files for name in file.categories["name"]], ledger)
-    scanned, frames = None, None
-    if definition.images is None:
-        listed = annotated_gallery.list_images(files)
-    else:
-        listed, scanned, frames = steps.read_images(definition, files)
-        files = turn_files(files, listed, frames)
-    gallery = steps.join_gallery(files, listed, scanned, labels, ledger, definition)
-    if not len(gallery.images):
-        raise steps.no_images_error(definition, ledger)
-    found = None
-    if definition.detections is not None:
-        results = label_steps.read_detections(definition.detections.results)
-        results = label_steps.fit_results(results, files[0], listed.rows[0], frames, definition.detections.at_least)
-        gallery, found = label_steps.join_detections(
-            files, results, gallery, labels, ledger, definition.detections.at_least
-        )
-    if definition.proposes_tags:
-        gallery, found = label_steps.propose_tags(files, definition.tags, gallery, labels, ledger)
-    index, seeds = steps.find_seeds(gallery, labels, ledger, definition)
-    inputs = [file.input_record() for file in files] + labels.inputs
-    if definition.detections is not None:
-        inputs += [one.input_record() for one in results]
-    lists = None
-    if definition.exhaustive == "by_image":
-        lists = label_steps.read_lists(definition.annotations, files, labels, gallery)
-    facts = join_facts(files, gallery.image_rows, len(gallery.images))
-    boxes, questions = None, list[box_evidence.FamilyQuestion]()
-    if definition.families:
-        boxes = label_steps.list_boxes_by_label(gallery, labels, seeds, lists)
-        if "attribute" in definition.families:
-            boxes.attributes = label_steps.read_box_attributes(definition, files, gallery, ledger)
-        boxes.facts = facts
-        questions = label_steps.find_questions(boxes, steps.get_wording(labels, definition), ledger, definition)
-    return steps.MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions, found, lists, facts)
-
-
 def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     """Return the set before it is published: tables, ledger and provenance."""
     ledger = Ledger()
-    mined = mine_seeds(definition, ledger)
+    mined = steps.mine_seeds(definition, ledger)
     labels, seeds, images = mined.labels, mined.seeds, mined.gallery.images
     wording = steps.get_wording(labels, definition)
     judged = steps.judge_seeds(mined, definition, wording)
@@ -132,7 +86,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
 def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
     """Return the funnel of a build and the size of the set; nothing is rendered, judged or written."""
     ledger = Ledger()
-    mined = mine_seeds(definition, ledger)
+    mined = steps.mine_seeds(definition, ledger)
     labels, seeds = mined.labels, mined.seeds
     queries = steps.list_queries(mined, steps.get_wording(labels, definition))
     phrased = forecast_phrasings(queries, labels, definition) if definition.has_phrasings else {"model_calls": 0}

@@ -17,10 +17,11 @@ from builders.precision import (
     label_index,
     label_steps,
     mixes,
+    tag_tree,
 )
-from builders.precision.boxes import StoredFrames, find_stored_frames
+from builders.precision.boxes import StoredFrames, find_stored_frames, turn_files
 from builders.precision.definition import FactOptions, PrecisionDefinition, TagOptions
-from builders.precision.fact_files import find_unknown
+from builders.precision.fact_files import find_unknown, join_facts
 from builders.precision.families import box_evidence, family_queries
 from builders.precision.label_index import LabelLists
 from builders.precision.phrasing_steps import JudgedTables
@@ -208,3 +209,46 @@ def judge_seeds(mined: MinedSeeds, definition: PrecisionDefinition, wording: jud
         seeds = mined.seeds["concepts"]
         others = family_queries.judge_family_questions(mined.questions, mined.boxes, judge, wording, seeds)
     return JudgedTables(*judgments.build_queries_and_qrels(mined.seeds, judge, wording, others), candidates)
+
+
+def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
+    """Return the seeds of the queries, from the annotations: the steps that a plan and a build share."""
+    if definition.needs_all_objects or definition.exhaustive == "by_image":
+        label_steps.check_label_lists(definition.annotations, definition.exhaustive)
+    files = add_folder_images(definition, read_annotations(definition.annotations, definition.tags, definition.facts))
+    labels = label_steps.read_labels(definition, files)
+    tag_tree.record_other_spellings([str(name) for file in files for name in file.categories["name"]], ledger)
+    scanned, frames = None, None
+    if definition.images is None:
+        listed = annotated_gallery.list_images(files)
+    else:
+        listed, scanned, frames = read_images(definition, files)
+        files = turn_files(files, listed, frames)
+    gallery = join_gallery(files, listed, scanned, labels, ledger, definition)
+    if not len(gallery.images):
+        raise no_images_error(definition, ledger)
+    found = None
+    if definition.detections is not None:
+        results = label_steps.read_detections(definition.detections.results)
+        results = label_steps.fit_results(results, files[0], listed.rows[0], frames, definition.detections.at_least)
+        gallery, found = label_steps.join_detections(
+            files, results, gallery, labels, ledger, definition.detections.at_least
+        )
+    if definition.proposes_tags:
+        gallery, found = label_steps.propose_tags(files, definition.tags, gallery, labels, ledger)
+    index, seeds = find_seeds(gallery, labels, ledger, definition)
+    inputs = [file.input_record() for file in files] + labels.inputs
+    if definition.detections is not None:
+        inputs += [one.input_record() for one in results]
+    lists = None
+    if definition.exhaustive == "by_image":
+        lists = label_steps.read_lists(definition.annotations, files, labels, gallery)
+    facts = join_facts(files, gallery.image_rows, len(gallery.images))
+    boxes, questions = None, list[box_evidence.FamilyQuestion]()
+    if definition.families:
+        boxes = label_steps.list_boxes_by_label(gallery, labels, seeds, lists)
+        if "attribute" in definition.families:
+            boxes.attributes = label_steps.read_box_attributes(definition, files, gallery, ledger)
+        boxes.facts = facts
+        questions = label_steps.find_questions(boxes, get_wording(labels, definition), ledger, definition)
+    return MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions, found, lists, facts)

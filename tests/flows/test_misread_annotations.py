@@ -13,8 +13,8 @@ from builders.precision.annotation_files import read_annotations, read_results
 from builders.precision.annotation_records import find_extent
 from builders.precision.boxes import StoredFrames, turn_boxes
 from builders.precision.detections import check_detections, name_images_by_id
+from builders.precision.steps import mine_seeds
 from flows.definition_loader import load_definition
-from flows.precision_set import mine_seeds
 from querytruth.backends.images.image_folder import ImageFolder, folder_words
 from querytruth.errors import UserError
 from querytruth.sets.ledger import Ledger

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-KILLS = 50
-_LATE = 25  # blows that may come too late, over all kills
+KILLS = 20
+_LATE = 10  # blows that may come too late, over all kills
 # `work` is told a file's name; what it defines is imported once.
 _FORKS = """
 import os, sys

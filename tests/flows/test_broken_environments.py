@@ -13,8 +13,6 @@ from PIL import Image
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
 from flows.training import train_dual_encoder
-from querytruth.audit.judge import judge_pool, open_judge_store
-from querytruth.audit.pool import pool_set
 from querytruth.backends.models import chat
 from querytruth.backends.models.chat import ChatImage, ChatRequest, Failure, Message
 from querytruth.backends.steps import BuildRun, active_run
@@ -22,7 +20,6 @@ from querytruth.cli import app
 from querytruth.errors import UserError
 from querytruth.questions import open_definition_replies
 from tests.flows.bars_set import training_keys, write_bars_set
-from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -33,9 +30,7 @@ from tests.tiny_text_models import save_text_model  # noqa: E402
 
 pytestmark = pytest.mark.slow
 ERRORS = [
-    AttributeError("'DynamicLayer' object has no attribute 'dtype'"),
     TypeError("forward() got an unexpected keyword argument 'cache'"),
-    ImportError("libcudnn.so.9: cannot open shared object file: No such file or directory"),
     RuntimeError("CUDA error: no kernel image is available for execution on the device"),
 ]
 
@@ -145,7 +140,7 @@ def test_a_library_that_breaks_in_the_middle_costs_no_reply_that_was_there(
     given = keys(album, qwen)
     kind = transformers.Qwen2_5_VLForConditionalGeneration
     with monkeypatch.context() as broken:
-        calls: list[int] = break_generate(broken, kind, lambda _: ERRORS[3] if len(calls) > 1 else None)
+        calls: list[int] = break_generate(broken, kind, lambda _: ERRORS[1] if len(calls) > 1 else None)
         assert "CUDA error" in run_command(given, broken, capsys)
     assert count_models_with_replies(given) == 1
     asked = break_generate(monkeypatch, kind, lambda _: None)
@@ -178,7 +173,7 @@ def test_a_library_that_fails_for_every_image_but_a_white_one_stops_after_four(
     album: Path, qwen: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails(inputs: Any) -> Exception | None:
-        return ERRORS[1] if float(inputs["pixel_values"].std()) > 0.3 else None
+        return ERRORS[0] if float(inputs["pixel_values"].std()) > 0.3 else None
 
     asked = break_generate(monkeypatch, transformers.Qwen2_5_VLForConditionalGeneration, fails)
     assert "unexpected keyword" in run_command(keys(album, qwen), monkeypatch, capsys)
@@ -225,30 +220,3 @@ def test_a_training_on_a_broken_library_is_one_line_and_goes_on_when_it_works(
         assert "\n" not in str(shown.value)
     with active_run(BuildRun(workers=1)):
         assert train_dual_encoder(definition).is_new  # type: ignore[arg-type]
-
-
-def test_a_judge_on_a_broken_library_stores_no_grade(
-    tmp_path: Path, qwen: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    publish_small_set(tmp_path, small_tables(), render={"size": 32, "mode": "longer_side"}, size=(32, 30))
-    run = tmp_path / "tiny.trec"
-    run.write_text(f"{query_id_of('dog')} Q0 {image_id_of('dog')} 0 1 x\n")
-    pooled = pool_set(tmp_path / "sets" / "small" / "v1", [run], 1)
-    judge = chat.load_chat_model("qwen_vl", name=str(qwen), num_beams=1, max_new_tokens=2, min_new_tokens=0)
-    break_generate(monkeypatch, transformers.Qwen2_5_VLForConditionalGeneration, lambda _: ERRORS[0])
-    with active_run(BuildRun()), pytest.raises(UserError, match=r"DynamicLayer.*transformers") as shown:
-        judge_pool(judge, pooled)
-    assert "transient" not in str(shown.value)
-    with open_judge_store(pooled.stored) as store:
-        assert store.identities() == []
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="it has CUDA")
-def test_a_missing_gpu_is_one_line_before_any_image_is_asked_about(
-    album: Path, qwen: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = json.dumps({"name": str(qwen), "device": "cuda"})
-    line = run_command(keys(album, qwen, f"captions.options={options}"), monkeypatch, capsys)
-    assert "cuda (load chat model)" in line
-    assert f"torch {torch.__version__}" in line
-    assert "set the device to cpu" in line

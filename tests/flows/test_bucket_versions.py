@@ -127,24 +127,6 @@ def test_a_recall_set_of_a_gallery_in_the_bucket_is_built_on_another_machine(
 
 
 @pytest.mark.thorough
-def test_a_precision_set_is_stored(
-    enter: Callable[[str], Path], make_world: Callable[..., Path], object_service: ObjectService
-) -> None:
-    definition = make_world(out=object_service.url, images=True)
-    enter("here")
-    first = qt.build(definition)
-    assert first.is_new and first.result.url == f"{object_service.url}/pets/v1"
-    enter("there")
-    assert not qt.build(definition).is_new
-    changed = qt.build(make_world(out=object_service.url, images=True, searchable={"min_images": 30}))
-    assert changed.result.url == f"{object_service.url}/pets/v2"
-    assert changed.result.manifest["parent"]["version"] == 1
-    assert qt.verify(f"{object_service.url}/pets") == []
-    loaded = qt.load(f"{object_service.url}/pets")
-    assert len(loaded.locate_images()) == len(loaded.images)
-
-
-@pytest.mark.thorough
 def test_a_generated_set_is_stored(
     enter: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, object_service: ObjectService
 ) -> None:
@@ -167,21 +149,17 @@ def test_a_generated_set_is_stored(
 
 @pytest.mark.thorough
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["recall", "precision"])
 def test_under_prefect_the_same_versions_are_stored(
-    enter: Callable[[str], Path], album: Path, make_world: Callable[..., Path], object_service: ObjectService, kind: str
+    enter: Callable[[str], Path], album: Path, object_service: ObjectService
 ) -> None:
     home = enter("here")
-    if kind == "recall":
-        definition = album / "album.yaml"
-        definition.write_text(json.dumps(recall_keys(album, object_service.url)))
-    else:
-        definition = make_world(out=object_service.url, images=True)
-    first = json.loads(build_under_prefect(home, definition, kind).stdout)
+    definition = album / "album.yaml"
+    definition.write_text(json.dumps(recall_keys(album, object_service.url)))
+    first = json.loads(build_under_prefect(home, definition, "recall").stdout)
     stored = manifests_of(object_service)
-    assert stored == (["album-2/v1", "album-4/v1", "album/v1"] if kind == "recall" else ["pets/v1"])
+    assert stored == ["album-2/v1", "album-4/v1", "album/v1"]
     assert sorted(one["url"] for one in (first, *first["smaller"])) == [f"{object_service.url}/{one}" for one in stored]
-    again = json.loads(build_under_prefect(home, definition, kind).stdout)
+    again = json.loads(build_under_prefect(home, definition, "recall").stdout)
     assert not again["published"] and again["url"] == first["url"]
     enter("there")
     assert not qt.build(definition).is_new  # the same digest without Prefect

@@ -1,4 +1,4 @@
-"""Sets of every kind are the same wherever they are built: in twelve environments, in any order, and under Prefect."""
+"""Sets of every kind are the same wherever they are built: in six environments, in any order, and under Prefect."""
 
 import csv
 import io
@@ -29,17 +29,11 @@ Make = Callable[..., Path]
 Here = Callable[..., Path]  # the definition in a folder of its own, its input shuffled or not
 ENVIRONMENTS: list[dict[str, Any]] = [
     {},
-    {"workers": 4},
-    {"PYTHONHASHSEED": "1"},
-    {"PYTHONHASHSEED": "99", "TZ": "Asia/Shanghai"},
-    {"TZ": "America/St_Johns"},
-    {"LC_ALL": "C", "LANG": "C"},
-    {"LC_ALL": "tr_TR.UTF-8"},
-    {"PYTHONUTF8": "0", "LC_ALL": "POSIX"},
-    {"umask": 0o077},
+    {"workers": 4, "PYTHONHASHSEED": "99", "TZ": "Asia/Shanghai"},
+    {"LC_ALL": "tr_TR.UTF-8", "TZ": "America/St_Johns"},
+    {"PYTHONUTF8": "0", "LC_ALL": "POSIX", "umask": 0o077},
     {"shuffled": True},
-    {"shuffled": True, "workers": 3},
-    {"shuffled": True, "workers": 2, "PYTHONHASHSEED": "7", "TZ": "UTC", "LC_ALL": "C"},
+    {"shuffled": True, "workers": 3, "PYTHONHASHSEED": "7", "TZ": "UTC", "LC_ALL": "C"},
 ]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -139,9 +133,7 @@ WORLDS: dict[str, Callable[[Path, Make, int], AbstractContextManager[Here]]] = {
 
 
 @pytest.mark.parametrize("kind", WORLDS)
-def test_a_set_is_the_same_in_twelve_environments(
-    kind: str, digest_of: Digest, make_world: Make, tmp_path: Path
-) -> None:
+def test_a_set_is_the_same_in_six_environments(kind: str, digest_of: Digest, make_world: Make, tmp_path: Path) -> None:
     before = LET_THROUGH if kind == "generated" else ""
     with WORLDS[kind](tmp_path, make_world, len(ENVIRONMENTS)) as here:
         found = set()
@@ -153,13 +145,7 @@ def test_a_set_is_the_same_in_twelve_environments(
 
 
 @pytest.mark.parametrize(
-    ("kind", "runner", "step"),
-    [
-        ("gallery", "threads", "scan images"),
-        ("gallery", "dask", "scan images"),
-        ("precision", "threads", "judge"),
-        ("recall", "threads", "caption"),
-    ],
+    ("kind", "runner", "step"), [("gallery", "dask", "scan images"), ("recall", "threads", "caption")]
 )
 def test_a_set_is_the_same_under_prefect(
     kind: str,

@@ -1,7 +1,6 @@
 """Other people's sets become ours, and ours come back from every format as they were."""
 
 import io
-import itertools
 import json
 import shutil
 import tarfile
@@ -67,7 +66,7 @@ def reasons(stored: StoredSet) -> dict[str, int]:
     return counts
 
 
-PAIRS = [*itertools.product(("huggingface", "mteb", "csv"), repeat=2), ("croissant", "csv"), ("mteb", "croissant")]
+PAIRS = [("huggingface", "mteb"), ("mteb", "csv"), ("csv", "huggingface"), ("croissant", "csv")]
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
@@ -88,11 +87,12 @@ def test_a_set_comes_back_the_same_through_every_two_formats_that_hold_all(
         there = back
 
 
-@pytest.mark.parametrize("name", sorted(WHOLE))
-@pytest.mark.parametrize("mode", ["squash", "longer_side"])
+@pytest.mark.parametrize(
+    ("name", "mode"), [("huggingface", "squash"), *((name, "longer_side") for name in sorted(WHOLE))]
+)
 @pytest.mark.thorough
 def test_an_exported_set_says_how_large_its_images_are_and_comes_back_the_same(
-    mode: str, name: str, tmp_path: Path
+    name: str, mode: str, tmp_path: Path
 ) -> None:
     tables = small_tables()
     if mode == "longer_side":
@@ -114,7 +114,7 @@ def exported_images(folder: Path, format_: str) -> pd.DataFrame:
     return pd.read_parquet(folder / ("image-details" if format_ == "mteb" else "images"))
 
 
-@pytest.mark.parametrize("name", ["huggingface", "csv", "croissant"])
+@pytest.mark.parametrize("name", ["huggingface", "csv"])
 @pytest.mark.thorough
 def test_a_gallery_comes_back_the_same(name: str, tmp_path: Path) -> None:
     gallery = publish_small_set(tmp_path, gallery_tables())
@@ -358,21 +358,13 @@ def test_an_export_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
         imported(tmp_path / "out", "csv", tmp_path / "again")
 
 
-@pytest.mark.parametrize(
-    ("file", "language"),
-    [
-        ("flickr8k_test_zh_written.txt", "zh"),
-        ("flickr8k_test_zh_human_translation.txt", "zh"),
-        ("flickr8k_test_en.txt", "en"),
-    ],
-)
 @pytest.mark.thorough
 def test_flickr8k_cn_has_a_thousand_images_and_five_texts_of_each(
-    file: str, language: str, shared: Callable[[str], Path], tmp_path: Path
+    shared: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    stored = imported(shared(f"captions/{file}"), "flickr8k_cn", tmp_path)
+    stored = imported(shared("captions/flickr8k_test_zh_written.txt"), "flickr8k_cn", tmp_path)
     assert stored.manifest["counts"]["images"] == 1000
-    assert stored.manifest["counts"]["by_style"] == {f"{language}/caption": 5000}
+    assert stored.manifest["counts"]["by_style"] == {"zh/caption": 5000}
     assert reasons(stored) == {}
 
 
@@ -392,18 +384,6 @@ def test_eccv_caption_has_its_published_counts(
     stored = imported(shared("multi_positive_gt"), "eccv_caption", tmp_path, split=split)
     found = stored.manifest["counts"]
     assert (found["images"], found["queries"], found["judgments"]) == counts
-
-
-@pytest.mark.thorough
-def test_real_photos_are_proved_against_their_captions(shared: Callable[[str], Path], tmp_path: Path) -> None:
-    folder = shared("coco_tiny")
-    stored = imported(folder / "annotations" / "captions_val2017.json", "coco_captions", tmp_path, images=folder)
-    assert stored.manifest["counts"]["images"] == 50
-    assert reasons(stored) == {}
-    assert stored.tables.images["sha256"].notna().all()
-    exporters.export_set("webdataset", stored, tmp_path / "wds", facts={"places"})
-    back = imported(tmp_path / "wds", "webdataset", tmp_path / "back")
-    assert set(back.tables.queries["query_id"]) == set(stored.tables.queries["query_id"])
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import itertools
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,20 +13,14 @@ import pytest
 from builders.lint import lint_tables
 from builders.precision.definition import PrecisionDefinition
 from builders.precision.tag_tree import build_tree_from_categories, detect_name_language, list_names_of_other_languages
-from builders.publication import publish_decisions
 from flows.definition_loader import load_definition
 from flows.precision_set import plan_precision
-from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set
 from querytruth.errors import UserError
-from querytruth.sets import decision_log, set_files
-from querytruth.sets.decision_records import QueryDecision
-from tests.family_oracle import Box, judge
+from querytruth.sets import set_files
 from tests.manifest_cuts import unrecorded_cuts
 
 Make = Callable[..., Path]
-Digest = Callable[..., str]
-Start = Callable[..., subprocess.Popen[bytes]]
 
 
 def build(definition: Path, *overrides: str) -> Any:
@@ -165,36 +158,6 @@ def test_images_are_proven_rendered_and_named_by_their_bytes(make_world: Make, t
     assert truth[("car", "en")]["holiday/0002.jpg"] == 2
     assert len(list((result.path / "images").rglob("img_*.jpg"))) == 57
     assert list(set_files.verify_set(result.path)) == []
-
-
-@pytest.mark.thorough
-def test_a_decision_survives_a_new_build_and_stale_ones_are_told(make_world: Make) -> None:
-    definition = make_world()
-    first = build(definition)
-    queries = set_files.read_set(first.path).tables.queries.set_index("text")["query_id"]
-    log = [
-        QueryDecision(queries["dog"], "dog", "drop", reviewer="lin"),
-        QueryDecision(queries["car"], "car", "edit", new_text="motor car", reviewer="lin"),
-        QueryDecision("q_gone", "gone", "drop", reviewer="lin"),
-    ]
-    decision_log.append_decisions(first.path.parent, log)
-    applied = publish_decisions(first.path)
-    assert (applied.version, len(applied.stale)) == (2, 1)
-    texts = set(set_files.read_set(applied.path).tables.queries["text"])
-    assert "motor car" in texts and "dog" not in texts and "car" not in texts
-    rebuilt = build(definition)
-    assert (rebuilt.version, rebuilt.is_new) == (2, False), "a rebuild with the same decisions says the same"
-    assert publish_decisions(applied.path).is_new is False
-    again = rebuild_tables(applied.path)
-    assert again.digest == applied.manifest["content_digest"]
-    assert rebuild_tables(first.path).digest == first.manifest["content_digest"]
-    decision_log.append_decisions(
-        first.path.parent, [QueryDecision(queries["person"], "person", "drop", note="too easy", reviewer="wu")]
-    )
-    third = publish_decisions(applied.path)
-    ledger = set_files.read_set(third.path).tables.ledger
-    assert set(ledger.loc[ledger["stage"] == "review", "item"]) == {queries["dog"], queries["person"]}
-    assert [s["accepted"] - s["entered"] for s in third.manifest["funnel"] if s["stage"] == "review"] == [-1, -1]
 
 
 @pytest.mark.parametrize(
@@ -450,62 +413,3 @@ def test_what_a_tool_notes_of_a_box_is_not_asked_and_the_funnel_counts_it(make_w
     assert set(set_files.read_set(chosen.path).tables.queries["family"].dropna()) == {"attribute/occluded"}
     with pytest.raises(UserError, match="only bookkeeping, numbers and excluded attributes: colour, occluded"):
         build(definition, "attributes.exclude=[colour]", "name=none")
-
-
-def read_boxes(path: Path) -> dict[str, list[Box]]:
-    data = json.loads(path.read_text())
-    label = {category["id"]: category["name"] for category in data["categories"]}
-    size = {image["id"]: (image["file_name"], image["width"], image["height"]) for image in data["images"]}
-    out: dict[str, list[Box]] = {name: [] for name, _, _ in size.values()}
-    for record in data["annotations"]:
-        name, width, height = size[record["image_id"]]
-        x, y, w, h = record["bbox"]
-        sides = (max(x / width, 0), max(y / height, 0), min((x + w) / width, 1), min((y + h) / height, 1))
-        out[name].append(Box(label[record["category_id"]], *sides, crowd=bool(record["iscrowd"])))
-    return out
-
-
-def check_against_oracle(
-    folder: Path, source: Path, related: dict[str, set[str]], families: list[str], **keys: Any
-) -> None:
-    """Build a set with the families from the file, and judge each image for each question by its boxes."""
-    definition = {
-        "name": "real",
-        "kind": "precision",
-        "annotations": str(source),
-        "searchable": {"min_images": 2, "area_ratio": 0.0},
-        "mixes": {"levels": 1, "near_misses": 2000},
-        "families": families,
-        "texts": ["word"],
-        "exhaustive": True,
-        "out": str(folder),
-        **keys,
-    }
-    (folder / "real.yaml").write_text(json.dumps(definition))
-    tables = set_files.read_set(build(folder / "real.yaml").path).tables
-    boxes = read_boxes(source)
-    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
-    of_families = tables.queries[tables.queries["family"].notna()]
-    graded = {(row.query_id, names[row.image_id]): row.relevance for row in tables.qrels.itertuples()}
-    assert {family.partition("/")[0] for family in of_families["family"]} == set(families)
-    for query in of_families.itertuples():
-        for name, found in boxes.items():
-            grade = graded.get((query.query_id, name))
-            verdict = None if grade is None else grade > 0
-            assert verdict == judge(query.family, list(query.labels), found, related), (query.text, name)
-
-
-def test_coco_tiny_has_the_truth_of_the_oracle(tmp_path: Path, shared: Callable[[str], Path]) -> None:
-    source = shared("coco_tiny") / "annotations" / "instances_val2017.json"
-    pairs = [("chair", "bench"), ("cup", "wine glass"), ("skis", "snowboard")]
-    related = {one: {other} for pair in pairs for one, other in (pair, pair[::-1])}
-    rules = {"min_images": 2, "cap": None}
-    check_against_oracle(tmp_path, source, related, ALL, labels="coco80", compatible="coco80", family_rules=rules)
-
-
-@pytest.mark.thorough
-def test_taco_has_the_truth_of_the_oracle(tmp_path: Path, shared: Callable[[str], Path]) -> None:
-    source = shared("boxes_only") / "taco_annotations.json"
-    families = ["size", "spatial", "negation", "count"]  # of a bottle or a cup; a Food waste has no plural
-    rules = {"min_images": 3, "cap": 40}
-    check_against_oracle(tmp_path, source, {}, families, labels="from_annotations", family_rules=rules)

@@ -9,11 +9,11 @@ import pytest
 from flows.definition_loader import load_definition
 from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
-from querytruth.backends.steps import BuildRun, SilentReporter, active_run
+from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
-from querytruth.sets import decision_log, set_files
-from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets import set_files
 from querytruth.sets.set_files import verify_set
+from tests.flows.stub_generator import Listener
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.manifest_cuts import unrecorded_cuts
 from tests.tiny_dual_encoders import save_dual_encoder
@@ -58,42 +58,6 @@ def test_captions_of_a_file_become_queries_and_rivals_become_relevant(album: Pat
     assert rebuild_tables(result.path).digest == result.manifest["content_digest"]
 
 
-@pytest.mark.parametrize(("policy", "left"), [("drop", 3), ("review", 5)])
-@pytest.mark.thorough
-def test_a_policy_drops_ambiguous_queries_or_marks_them_for_people(album: Path, policy: str, left: int) -> None:
-    result = build_recall(caption_keys(album, f"ambiguity.policy={policy}"))
-    tables = set_files.read_set(result.path).tables
-    assert len(tables.queries) == left and len(tables.images) == 5
-    assert stage_of(result, "ambiguity")["rejected"] == ({"ambiguous": 2} if policy == "drop" else {})
-    assert len(tables.candidate_judgments) == (0 if policy == "drop" else 2)
-    if policy == "review":
-        caption_reply = {(row.query_id, row.image_id) for row in tables.candidate_judgments.itertuples()}
-        judged = {(str(row.query_id), str(row.image_id)) for row in tables.qrels.itertuples()}
-        assert not caption_reply & judged, "a suspicion is about a pair that nobody judged"
-        assert (tables.candidate_judgments["score"] == 1).all()
-
-
-@pytest.mark.thorough
-def test_replies_that_hold_no_caption_are_rejected_with_their_reason(album: Path) -> None:
-    rows = {
-        "beach": "图中展示了三只狗在沙滩上奔跑",
-        "park": "抱歉，我无法查看这张图片。",
-        "street": "A bus by the street.",
-    }
-    lines = ["file_name,caption", *[f"{name}.png,{text}" for name, text in rows.items()]]
-    (album / "captions.csv").write_text("\n".join(lines), encoding="utf-8")
-    result = build_recall(caption_keys(album))
-    assert truth_of(result) == {"三只狗在沙滩上奔跑": {"beach"}}
-    assert stage_of(result, "caption")["rejected"] == {"no_caption": 2}
-    assert stage_of(result, "clean")["rejected"] == {"refusal": 1, "wrong_language": 1}
-    ledger = set_files.read_set(result.path).tables.ledger
-    refused = ledger[ledger["reason"] == "refusal"].iloc[0]
-    assert refused["item"] == "park.png · zh/caption" and refused["text"] == rows["park"]
-    captions = result.manifest["notes"]["captions"]
-    assert captions["asked"] == 5 and captions["replies"] == 3
-    assert captions["stripped"]["zh"] == [{"text": "图中展示了", "count": 1}]
-
-
 @pytest.mark.thorough
 def test_languages_and_styles_are_queries_of_their_own_each_by_its_prompt(album: Path) -> None:
     rows = [
@@ -112,32 +76,6 @@ def test_languages_and_styles_are_queries_of_their_own_each_by_its_prompt(album:
     }
     names = [prompt["name"] for prompt in result.manifest["prompts"]]
     assert names == ["zh/caption", "en/keywords", "en/cleaning.yaml", "zh/cleaning.yaml"]
-
-
-@pytest.mark.thorough
-def test_smaller_sets_lie_within_the_larger_ones_and_people_s_word_holds_in_all(album: Path) -> None:
-    given = caption_keys(album, "sizes=[2, 4]")
-    whole = build_recall(given)
-    two, four = whole.nested_results
-    assert [one.path.parent.name for one in whole.nested_results] == ["album-2", "album-4"]
-    images = [set(set_files.read_set(one.path).tables.images["image_id"]) for one in (two, four, whole)]
-    assert images[0] < images[1] < images[2] and [len(one) for one in images] == [2, 4, 5]
-    assert two.manifest["notes"]["nested"]["of"] == "album/v1"
-    for one in (two, four):
-        tables = set_files.read_set(one.path).tables
-        assert set(tables.qrels["image_id"]) <= set(tables.images["image_id"])
-        assert set(tables.queries["query_id"]) <= set(set_files.read_set(whole.path).tables.queries["query_id"])
-        assert not list(verify_set(one.path))
-        assert rebuild_tables(one.path).digest == one.manifest["content_digest"]
-    queries = set_files.read_set(two.path).tables.queries
-    row = queries.iloc[0]
-    decision_log.append_decisions(
-        whole.path.parent, [QueryDecision(row["query_id"], row["text"], "edit", new_text="换个说法")]
-    )
-    again = build_recall(given)
-    assert "换个说法" in set(set_files.read_set(again.nested_results[0].path).tables.queries["text"])
-    with pytest.raises(UserError, match="not smaller than the gallery"):
-        build_recall(caption_keys(album, "sizes=[5]", "name=other"))
 
 
 @pytest.mark.thorough
@@ -330,16 +268,11 @@ def test_all_captions_in_another_language_than_the_prompt_publish_nothing(album:
 @pytest.mark.thorough
 def test_a_nested_set_without_a_query_is_not_published(album: Path) -> None:
     write_english_captions(album, {"lake": ENGLISH["lake"]})
-    reports = []
-
-    class Listening(SilentReporter):
-        def log(self, text: str) -> None:
-            reports.append(text)
-
-    with active_run(BuildRun(Listening())):
+    said = Listener()
+    with active_run(BuildRun(said)):
         result = build_set(load_definition(None, caption_keys(album, "sizes=[1,2,3,4]"), "recall"))
     published = {nested.manifest["name"] for nested in result.nested_results}
-    unpublished = {line.partition(":")[0] for line in reports if "not published, no image has a query" in line}
+    unpublished = {line.partition(":")[0] for line in said.lines if "not published, no image has a query" in line}
     assert published | unpublished == {f"album-{size}" for size in (1, 2, 3, 4)} and unpublished
     assert all(not list((album / "sets" / name).glob("v*")) for name in unpublished)
 

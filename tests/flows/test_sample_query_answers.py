@@ -9,19 +9,14 @@ import pytest
 from builders.generated.definition import GeneratedDefinition
 from builders.generated.stages import StageResult, load_chosen_objects, run_objects_stage, run_topics_stage
 from flows.definition_loader import load_definition
-from flows.set_kinds import build_set
-from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
-from querytruth.sample_album.album import AlbumImage, CaptionRequirement
+from querytruth.sample_album.album import CaptionRequirement
 from querytruth.sample_album.album_files import (
     SAMPLE_DEFINITIONS_FOLDER,
     fill_in_answers,
-    write_sample_album,
 )
 from querytruth.sample_album.fitting_images import parse_requirement
-from querytruth.sets.set_files import read_set
 from tests.flows.transcript_recording import TRANSCRIPT, load_replies, record_transcript
-from tests.sample_album.grades import check_sample_queries
 
 
 def sample(out: Path, album: Path) -> GeneratedDefinition:
@@ -91,31 +86,3 @@ def test_the_transcript_is_what_recording_it_again_gives() -> None:
 )
 def test_what_a_query_asks_of_a_scene(query: str, asked: CaptionRequirement | None) -> None:
     assert parse_requirement(query) == asked
-
-
-@pytest.fixture(scope="module")
-def album(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[AlbumImage]]:
-    folder = tmp_path_factory.mktemp("album")
-    return folder, write_sample_album(folder)
-
-
-@pytest.mark.slow
-def test_every_judgment_is_true_of_the_drawn_scene_and_what_is_not_in_the_album_finds_nothing(
-    album: tuple[Path, list[AlbumImage]], tmp_path: Path
-) -> None:
-    folder, drawn = album
-    with active_run(BuildRun()):
-        definition = sample(tmp_path, folder)
-        both(definition)
-        result = build_set(definition)
-    check = check_sample_queries(result.path, drawn)
-    tables = read_set(result.path, ("queries", "images", "qrels")).tables
-    assert (
-        check.judged == check.truly_relevant == len(tables.qrels) == 6 * len(tables.queries)
-        and not check.unparsed_queries
-    )
-    assert len(tables.queries) > 55
-    assert not {"企鹅", "筷子", "高铁", "雨靴"} & set(tables.queries["text"])
-    assert check.unjudged_relevant > 0, "pictures that show it, too, and are not judged: as with any set from a search"
-    spoilt = [image for image in drawn if "/park_" not in image.file_name]
-    assert check_sample_queries(result.path, spoilt).truly_relevant < check.truly_relevant

@@ -138,13 +138,12 @@ def test_a_flow_file_gives_its_flow_and_nothing_else() -> None:
         _ = module.no_such_flow  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", ["gallery_set", "generated_set", "precision_set", "recall_set"])
 @pytest.mark.thorough
-def test_a_flow_file_s_help_shows_an_example_and_starts_nothing(name: str, tmp_path: Path) -> None:
+def test_a_flow_file_s_help_shows_an_example_and_starts_nothing(tmp_path: Path) -> None:
     environment = {**os.environ, "PREFECT_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
-    words = [sys.executable, "-m", f"flows.{name}", "--help"]
+    words = [sys.executable, "-m", "flows.recall_set", "--help"]
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and f"Example: python -m flows.{name} -p definition=" in done.stdout
+    assert done.returncode == 0 and "Example: python -m flows.recall_set -p definition=" in done.stdout
     assert not (tmp_path / "home").exists()
 
 

@@ -12,7 +12,6 @@ from prefect.plugins import HookContext
 
 from flows.prefect_runs import plugin
 from tests.flows.prefect_test_server import PREFECT, prefect_environment
-from tests.worlds import CAPTIONS, define_recall
 
 ROOT = Path(__file__).parents[3]
 CONTEXT = HookContext("3.8.8", None, logging.getLogger)
@@ -40,14 +39,6 @@ def test_a_flow_is_found_by_its_file_and_a_wrong_parameter_is_one_line(tmp_path:
         assert wrong.returncode == 1 and "Traceback" not in wrong.stderr
         assert "running on a server of its own" in wrong.stderr.splitlines()[0]
         assert "parameter 'defnition' is unknown. Next: did you mean 'definition'?" in wrong.stderr
-
-
-@pytest.mark.slow
-def test_a_build_of_it_leaves_its_page(tmp_path: Path) -> None:
-    definition = define_recall(tmp_path, CAPTIONS)
-    told = prefect("run", "flows/recall_set.py:recall_set", "-p", f"definition={definition}", place=ROOT, home=tmp_path)
-    assert told.returncode == 0 and "published album/v1" in told.stdout, told.stderr
-    assert "街边有一辆公交车" in (tmp_path / "sets" / "album" / "shown" / "v1.html").read_text("utf-8")
 
 
 @pytest.mark.thorough

@@ -16,7 +16,6 @@ from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.sets import decision_log, set_files
-from querytruth.sets.decision_outcomes import advise_fix, is_overridable
 from querytruth.sets.decision_records import Override
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions, make_definition
 from tests.loopback import Loopback, loopback
@@ -161,66 +160,6 @@ def test_a_query_with_too_few_results_goes_on_and_nothing_else_changes(
     assert third.manifest["content_digest"] == first.manifest["content_digest"] and third.version == 3
 
 
-@pytest.mark.slow
-def test_a_query_with_too_few_images_keeps_what_good_ones_there_are(made: Made, stages: tuple[Path, list[str]]) -> None:
-    """One that has too few by what the search tells, one of which too few could be fetched, one without any."""
-    few, fetched, none, _ = stages[1]
-    special = {
-        few: ["", "told_small", "", "told_long"],
-        fetched: ["gone", "", "gone", "page", "", "gone"],
-        none: ["gone", "page", "gone"],
-    }
-    wanted = made(MixedWeb(**special))
-    first = build(wanted)
-    assert away(first)["batches"] == {"too_few_images": 1} and away(first)["queries"] == {"too_few_images": 2}
-    ids = {text: generated_query_id(text, "zh") for text in special}
-    words = want(wanted, *ids.values())
-    second = build(wanted)
-    assert truth(second) == truth(first) | {text: truth(second)[text] for text in (few, fetched)}
-    assert ranks(second, few) == ["0", "2"] and ranks(second, fetched) == ["1", "4"]
-    assert told(second) == {ids[none]: "no suitable image was found for it"}
-    assert second.manifest["decisions"]["in_effect"] == sorted(word.decision_id for word in words[:2])
-    same_again(first, second)
-
-
-@pytest.mark.slow
-def test_one_that_shares_addresses_or_images_is_let_in_and_pushes_nobody_out(
-    made: Made, stages: tuple[Path, list[str]]
-) -> None:
-    early, late, few, third = stages[1]
-    special = {
-        early: ["shared/0", "", ""],
-        late: ["shared/0", "", ""],
-        few: ["shared/1", ""],
-        third: ["shared/1", "", ""],
-    }
-    wanted = made(MixedWeb(**special))
-    first = build(wanted)
-    assert away(first)["queries"] == {"url_used_before": 1} and away(first)["batches"] == {"too_few_images": 1}
-    assert set(truth(first)) == {early, third}
-    want(wanted, generated_query_id(late, "zh"), generated_query_id(few, "zh"))
-    second = build(wanted)
-    assert truth(second).items() >= truth(first).items(), "the one that came before does not push out the third"
-    assert "good/shared/0" in truth(second)[late] and truth(second)[few][-1] == "good/shared/1"
-    same_again(first, second)
-    images = made(MixedWeb(**special), same_url="merge", same_image="drop")
-    assert away(build(images))["queries"] == {}, "both are said to be wanted already"
-
-
-@pytest.mark.slow
-def test_a_query_with_another_ones_image_is_let_in(made: Made, stages: tuple[Path, list[str]]) -> None:
-    early, late, *_ = stages[1]
-    wanted = made(
-        MixedWeb(**{text: ["shared/0", "", ""] for text in (early, late)}), same_url="merge", same_image="drop"
-    )
-    first = build(wanted)
-    assert away(first)["queries"] == {"image_used_before": 1}
-    want(wanted, generated_query_id(late, "zh"))
-    second = build(wanted)
-    assert truth(second) == truth(first) | {late: truth(second)[late]} and len(truth(second)[late]) == 3
-    same_again(first, second)
-
-
 def url_of(result: BuildResult, kind: str) -> str:
     items = set_files.read_set(result.path).tables.ledger["item"]
     return next(item for item in items if f"/{kind}/" in item)
@@ -255,21 +194,6 @@ def test_a_result_is_let_in_whatever_the_service_says_and_rank_decides(
     third = build(wanted)
     assert third.manifest["content_digest"] == first.manifest["content_digest"]
     assert other in truth(third)
-
-
-@pytest.mark.slow
-def test_a_licence_is_overlooked_for_that_result_alone(made: Made, stages: tuple[Path, list[str]]) -> None:
-    wanted = made(MixedWeb(), search="openverse", licences=["cc0"], keep=2)
-    first = build(wanted)
-    assert away(first)["results"] == {"licence_not_allowed": 2 * QUERIES}
-    ledger = set_files.read_set(first.path).tables.ledger
-    address = str(ledger.loc[ledger["reason"] == "licence_not_allowed", "item"].iloc[0])
-    want(wanted, address)
-    second = build(wanted)
-    assert away(second)["results"] == {"licence_not_allowed": 2 * QUERIES - 1}
-    licences = set_files.read_set(second.path).tables.images.set_index("source_url")["licence"]
-    assert licences[address] == "cc-by-sa-4.0" and (licences == "cc-by-sa-4.0").sum() == 1
-    same_again(first, second)
 
 
 @pytest.mark.slow
@@ -308,31 +232,3 @@ def test_a_wanted_query_stays_where_some_of_its_images_cannot_be_rendered(
     second = build(wanted)
     assert away(second)["answers"] == {"too_few_images": 1}
     assert len(truth(second)[text]) == 2 and other not in truth(second)
-
-
-@pytest.mark.slow
-def test_the_last_word_on_an_item_counts_and_the_one_before_it_when_it_is_undone(
-    made: Made, stages: tuple[Path, list[str]]
-) -> None:
-    few, other, *_ = stages[1]
-    wanted = made(MixedWeb({few: 3, other: 3}))
-    build(wanted)
-    words = want(wanted, generated_query_id(few, "zh"), generated_query_id(other, "zh"), generated_query_id(few, "zh"))
-    second = build(wanted)
-    assert second.manifest["decisions"]["in_effect"] == sorted(word.decision_id for word in words[1:])
-    undo(wanted, words[2])
-    assert not build(wanted).is_new, "the word before it still stands"
-    undo(wanted, words[0])
-    assert set(truth(build(wanted))) == set(stages[1]) - {few}
-
-
-@pytest.mark.slow
-def test_every_reject_of_such_a_build_can_be_rescued_or_has_advice(made: Made, stages: tuple[Path, list[str]]) -> None:
-    kinds = ["", "advertisement", "twin", "gone", "small", "repeated", "no_address", "robots", "busy", "", "", "", ""]
-    wanted = made(MixedWeb({stages[1][0]: 3}, **dict.fromkeys(stages[1][1:], kinds)), first=13)
-    ledger = set_files.read_set(build(wanted).path).tables.ledger
-    found = ledger[["stage", "kind", "bucket", "reason"]].drop_duplicates().itertuples(index=False, name=None)
-    listed = list(found)
-    assert {"not_needed", "near_duplicate", "repeated_url", "no_image_url"} <= {reason for *_, reason in listed}
-    for what in listed:
-        assert bool(advise_fix(*what)) is not is_overridable(*what), what

@@ -1,7 +1,6 @@
 """Images collected from a small web with every fault: each ends where it belongs, and 12 of 12 are found."""
 
 import io
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -72,44 +71,21 @@ SECOND += ["dribble", "repeated"]
 def test_every_fault_ends_in_the_ledger_and_twelve_of_twelve_are_found(
     tmp_path: Path, search: str, faults: list[str]
 ) -> None:
-    check_all(tmp_path, search, [fault if search == "baidu" else _unmarked(fault) for fault in faults], WORDS)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("faults", [FIRST, SECOND], ids=["first", "second"])
-def test_so_it_does_with_a_thousand_faults(tmp_path: Path, faults: list[str]) -> None:
-    """With a host that wants a second's pause only: where one asks for a minute, it gets it."""
-    started = time.monotonic()
-    faults = ["gone" if fault == "dribble" else fault for fault in faults]
-    texts = tuple(f"物体{number}" for number in range(84))
-    check_all(tmp_path, "baidu", faults, texts, patience=1, seconds=30)
-    assert time.monotonic() - started < 240, "nothing hangs"
-
-
-def _unmarked(fault: str) -> str:
-    """Only Baidu has advertisements."""
-    return "gone" if fault == "advertisement" else fault
-
-
-def check_all(
-    folder: Path, search: str, faults: list[str], texts: tuple[str, ...], patience: int = 3600, **limits: float
-) -> None:
-    """Every query finds 12 good images among the faults, of which each ends as it should."""
+    if search != "baidu":  # only Baidu has advertisements
+        faults = ["gone" if fault == "advertisement" else fault for fault in faults]
     kinds = mixed(faults)
     kinds[0], kinds[1] = kinds[1], kinds[0]  # the first one is good: others repeat it
-    web = FakeImageWeb(kinds)
-    web.patience = patience
-    with loopback(web) as server:
-        found, ledger = collect(make_definition(folder, server.url, search, limits=limits), queries(*texts))
+    with loopback(FakeImageWeb(kinds)) as server:
+        found, ledger = collect(make_definition(tmp_path, server.url, search), queries(*WORDS))
     expected = {stage: Counter[tuple[str, str]]() for stage in ("results", "images")}
     for fault in faults:
         stage = "results" if fault in EXPECTED_SCREENED else "images"
-        expected[stage][(EXPECTED_SCREENED | EXPECTED_FETCHED)[fault]] += len(texts)
+        expected[stage][(EXPECTED_SCREENED | EXPECTED_FETCHED)[fault]] += len(WORDS)
     assert buckets(ledger, "results") == expected["results"]
     assert buckets(ledger, "images") == expected["images"]
-    assert set(map(len, truth(found).values())) == {12} and len(truth(found)) == len(texts)
+    assert [len(urls) for urls in truth(found).values()] == [12] * len(WORDS)
     assert all("/good/" in url for urls in truth(found).values() for url in urls)
-    assert found.figures["pictures"] == 12 * len(texts) == len(found.collected.images)
+    assert found.figures["pictures"] == 12 * len(WORDS) == len(found.collected.images)
 
 
 def plain(count: int) -> FakeImageWeb:
@@ -137,18 +113,6 @@ def few(url: str, folder: Path, **keys: Any) -> GeneratedDefinition:
     return make_definition(folder, url, **{"first": 6, "keep": 4, **keys})
 
 
-def test_a_query_of_which_an_earlier_one_uses_an_address_goes_or_shares_the_image(tmp_path: Path) -> None:
-    with loopback(Same([""] * 6)) as server:
-        dropped, ledger = collect(few(server.url, tmp_path), queries(*WORDS))
-        merged, _ = collect(few(server.url, tmp_path, same_url="merge"), queries(*WORDS))
-    assert len(truth(dropped)) == 1 and buckets(ledger, "queries") == {("rejected", "url_used_before"): 2}
-    assert list(truth(dropped)) == [min(queries(*WORDS)["query_id"])], "in the order of their ids"
-    assert len(truth(merged)) == 3
-    figures = merged.figures
-    assert (figures["pictures_of_several_queries"], figures["queries_that_share_images"]) == (1, 3)
-    assert figures["pictures"] == 3 * 4 - 2
-
-
 def test_the_same_image_at_two_addresses_is_found_and_true_for_both_queries(tmp_path: Path) -> None:
     web = Same([""] * 6)
     web.copies = True
@@ -162,18 +126,6 @@ def test_the_same_image_at_two_addresses_is_found_and_true_for_both_queries(tmp_
     assert set(kept.groupby("query_id")["image_id"].nunique()) == {4}
     assert sorted(merged.collected.duplicates["matched_by"].dropna()) == ["bytes", "views"]
     assert len(truth(dropped)) == 1 and buckets(gone, "queries") == {("rejected", "image_used_before"): 2}
-
-
-def test_a_query_needs_enough_results_and_enough_good_ones(tmp_path: Path) -> None:
-    cat, dog, bicycle = WORDS
-    web = FakeImageWeb(["", "", "gone", "", "told_small", ""], reported={cat: 99, dog: 100})
-    with loopback(web) as server:
-        found, ledger = collect(few(server.url, tmp_path, keep=5), queries(*WORDS))
-        assert not truth(found)
-        assert buckets(ledger, "search") == {("rejected", "too_few_results"): 1}
-        assert buckets(ledger, "queries") == {("rejected", "too_few_images"): 2}
-        fine, _ = collect(few(server.url, tmp_path), queries(*WORDS))
-    assert sorted(truth(fine)) == sorted(queries(dog, bicycle)["query_id"])
 
 
 def test_only_images_of_the_licences_asked_for_are_fetched(tmp_path: Path) -> None:
@@ -212,17 +164,6 @@ def test_images_that_are_gone_are_had_from_where_else_they_lie(tmp_path: Path) -
         found, ledger = collect(few(server.url, tmp_path), queries("猫"))
     assert buckets(ledger, "queries") == {} and len(found.collected.images) == 4
     assert all("/good/" in image.url and not image.reason for image in found.images.values())
-
-
-@pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.thorough
-def test_the_order_of_the_table_does_not_matter(tmp_path: Path, order: int) -> None:
-    chosen = queries(*WORDS)
-    with loopback(Same([""] * 6)) as server:
-        straight, ledger = collect(few(server.url, tmp_path), chosen)
-        mixed, other = collect(few(server.url, tmp_path), chosen.sample(frac=1, random_state=order))
-    assert truth(mixed) == truth(straight) and mixed.provenance.inputs == straight.provenance.inputs
-    assert ledger.rows().equals(other.rows())
 
 
 HOSTILE = [

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from builders.generated.generation_journal import ReplyRecord, ReplyRow, format_wave, parse_wave
+from builders.generated.generation_journal import ReplyRecord, ReplyRow
 from builders.generated.object_pools import NoveltyFilter, NoveltyVerdict, ObjectPools, ParsedReply
 from builders.generated.reply_grammar import ParsedAnswer
 from builders.generated.row_rules import RowRules
@@ -117,40 +115,6 @@ def test_after_a_replay_rows_are_compared_with_what_the_model_found_before() -> 
     again = pools_of()
     again.replay([wave])
     assert hear(again, {"动物": ("北京烤鸭店铺",)})[0].rows[0].reason == "too_similar"
-
-
-WORDS = st.lists(st.text("红黄绿猫狗鱼的大", min_size=1, max_size=5), max_size=5).map(tuple)
-WAVES = st.lists(st.fixed_dictionaries({"食物": WORDS, "动物": WORDS}), max_size=6)
-
-
-@settings(max_examples=60)
-@given(WAVES)
-@pytest.mark.thorough
-def test_a_journal_gives_the_same_pools_and_the_same_next_verdicts_as_the_run_itself(
-    waves: list[dict[str, tuple[str, ...]]],
-) -> None:
-    live = pools_of()
-    lines = [format_wave(hear(live, wave)) for wave in waves]
-    again = pools_of()
-    again.replay([parse_wave(line) for line in lines])
-    assert again.pools == live.pools
-    probe = {"食物": ("红猫", "大黄狗", "绿的鱼", "大大大鱼"), "动物": ("红红猫", "黄狗")}
-    assert hear(again, probe) == hear(live, probe)
-
-
-@settings(max_examples=40)
-@given(WAVES)
-@pytest.mark.thorough
-def test_every_row_of_every_reply_is_accounted_for(waves: list[dict[str, tuple[str, ...]]]) -> None:
-    pools = pools_of()
-    for wave in waves:
-        before = sum(len(pool.model_objects) for pool in pools.pools.values())
-        heard = hear(pools, wave)
-        assert [len(one.rows) for one in heard] == [len(wave[one.topic]) for one in heard]
-        after = sum(len(pool.model_objects) for pool in pools.pools.values())
-        assert after - before == sum(not row.reason for one in heard for row in one.rows)
-    every = [text for pool in pools.pools.values() for text in pool.human_objects + pool.model_objects]
-    assert len(every) == len(set(every))
 
 
 ANGLES = {
@@ -275,18 +239,3 @@ def test_the_verdicts_are_those_of_comparing_all_with_all() -> None:
         else:
             assert (verdict.score, verdict.nearest) == (None, "")
         kept += [text] if verdict.is_new else []
-
-
-@settings(max_examples=30)
-@given(st.lists(st.text("红黄猫狗的小大", min_size=1, max_size=4), max_size=40), st.integers(1, 9))
-def test_by_spelling_the_same_holds_for_any_words(words: list[str], batch: int) -> None:
-    encode = char_ngrams.CharNgramEmbedder().encode_texts
-    whole = NoveltyFilter(encode, 0.6).classify(words)
-    parts = NoveltyFilter(encode, 0.6)
-    assert [v for at in range(0, len(words), batch) for v in parts.classify(words[at : at + batch])] == whole
-
-
-def test_texts_that_no_embedder_knows_apart_cost_no_more_memory_than_the_pool() -> None:
-    novelty = NoveltyFilter(lambda texts: np.ones((len(texts), 4), np.float32) / 2, 0.85)
-    novelty.add([f"text {number}" for number in range(5000)])
-    assert novelty.classify(["another", "and another"]) == [NoveltyVerdict(False, 10_000, "text 0")] * 2

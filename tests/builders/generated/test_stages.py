@@ -8,9 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 from builders.generated.definition import GeneratedDefinition
@@ -21,7 +19,6 @@ from builders.generated.stages import (
     run_objects_stage,
     run_topics_stage,
 )
-from querytruth.backends.models.embedders import char_ngrams
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
 from querytruth.sets.ledger import Ledger
@@ -39,7 +36,6 @@ from tests.flows.stub_generator import (
     stub_reply,
 )
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
-from tests.tiny_text_models import save_text_model
 
 
 @pytest.fixture
@@ -59,24 +55,6 @@ def answer(file: Path, **words: str) -> None:
             cells[columns.index("decision" if word in ("drop", "keep") else "new_text")] = word
         filled.append(",".join(cells))
     file.write_text("\r\n".join([names, *filled, ""]), "utf-8-sig", newline="")
-
-
-@pytest.mark.thorough
-def test_both_stages_end_with_a_table_to_review_and_the_command_that_goes_on(server: Loopback, tmp_path: Path) -> None:
-    topics, objects = run_both_stages(define_stages(tmp_path, server.url))
-    assert (
-        topics.next_step_text
-        == f"awaiting review: {tmp_path}/tiny/review/topics.csv, then: querytruth objects {SOURCE}"
-    )
-    assert (
-        objects.next_step_text
-        == f"awaiting review: {tmp_path}/tiny/review/objects.csv, then: querytruth collect {SOURCE}"
-    )
-    assert b"# querytruth export e_" in topics.file.read_bytes().splitlines()[0]
-    assert (topics.stop_counts, topics.calls) == ({"round_limit": 1}, 8)
-    assert topics.rows["accepted"] > 20 and objects.rows["accepted"] > 100
-    assert sum(objects.stop_counts.values()) * 6 == objects.calls == len(server.asked) - 8
-    assert topics.health.warnings == objects.health.warnings == ()
 
 
 def test_every_reply_and_row_is_booked_and_the_summary_tells_a_manifest_what_it_needs(
@@ -104,17 +82,6 @@ def test_every_reply_and_row_is_booked_and_the_summary_tells_a_manifest_what_it_
 
 
 @pytest.mark.thorough
-def test_a_second_run_makes_no_call_and_changes_no_byte(server: Loopback, tmp_path: Path) -> None:
-    wanted = define_stages(tmp_path, server.url)
-    first = run_both_stages(wanted)
-    before, asked = stage_files(tmp_path), len(server.asked)
-    again = run_both_stages(wanted)
-    assert stage_files(tmp_path) == before and len(server.asked) == asked
-    assert [result.calls for result in again] == [0, 0]
-    assert [result.digest for result in again] == [result.digest for result in first]
-
-
-@pytest.mark.thorough
 def test_offline_makes_no_call_with_all_replies_there_and_names_the_missing_ones_without(
     server: Loopback, tmp_path: Path
 ) -> None:
@@ -128,22 +95,6 @@ def test_offline_makes_no_call_with_all_replies_there_and_names_the_missing_ones
     asked = len(server.asked)
     assert [result.digest for result in run_both_stages(wanted, offline=True)] == [result.digest for result in first]
     assert len(server.asked) == asked
-
-
-@pytest.mark.thorough
-def test_recorded_replies_alone_drive_both_stages(server: Loopback, tmp_path: Path) -> None:
-    live = define_stages(tmp_path / "live", server.url)
-    expected = run_both_stages(live)
-    server.close()
-    recorded = define_stages(
-        tmp_path / "replayed",
-        server.url,
-        topics={"model": "replay", "options": {"replies": str(tmp_path / "live" / "tiny" / "replies.sqlite")}},
-    )
-    assert [result.digest for result in run_both_stages(recorded)] == [result.digest for result in expected]
-    assert not list((tmp_path / "replayed").rglob("*.sqlite"))
-    name = Path("tiny", "review", "objects.csv")
-    assert (tmp_path / "replayed" / name).read_bytes() == (tmp_path / "live" / name).read_bytes()
 
 
 @pytest.mark.thorough
@@ -165,33 +116,6 @@ def test_the_order_in_which_parallel_replies_come_is_no_matter(tmp_path: Path) -
                 )
             )
     assert len(digests) == 1
-
-
-@pytest.mark.parametrize("batch", [1, 3, 64])
-@pytest.mark.thorough
-def test_the_size_of_the_embedder_s_batches_is_no_matter(
-    server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
-) -> None:
-    whole = run_both_stages(define_stages(tmp_path / "whole", server.url))
-    loaded, found = char_ngrams.CharNgramEmbedder(), []
-
-    class InParts:
-        name, revision, fingerprint = loaded.name, loaded.revision, loaded.fingerprint
-        compares_spelling = True
-
-        def check_language(self, _texts: list[str]) -> None:
-            pass
-
-        def encode_texts(self, texts: list[str]) -> Any:
-            found.append(len(texts))
-            parts = [loaded.encode_texts(texts[at : at + batch]) for at in range(0, len(texts), batch)]
-            return np.concatenate(parts)
-
-    monkeypatch.setattr("builders.generated.object_rounds.load_text_embedder", lambda _name: InParts())
-    again = run_both_stages(define_stages(tmp_path / "parts", server.url))
-    assert max(found) > 5
-    assert [one.digest for one in again] == [one.digest for one in whole]
-    assert stage_files(tmp_path / "parts") == stage_files(tmp_path / "whole")
 
 
 @pytest.mark.thorough
@@ -225,23 +149,6 @@ def child(wanted: GeneratedDefinition, folder: Path, **environment: str) -> subp
     (folder / "definition.json").write_text(wanted.model_dump_json())
     words = [sys.executable, "-c", RUN, str(folder / "definition.json")]
     return subprocess.Popen(words, cwd=Path(__file__).parents[3], env={**os.environ, **environment})
-
-
-@pytest.mark.slow
-def test_a_run_of_the_article_s_size_loses_nothing_and_knows_the_model_s_faults(tmp_path: Path) -> None:
-    """20 topics and 1,500 objects, of a model that repeats every fifth row and refuses every twentieth question."""
-    with loopback(answering(StubGenerator(vocabulary=90, topics=15))) as server:
-        wanted = define_stages(tmp_path, server.url, topics={"rounds": 60}, objects={"rounds": 50})
-        topics, objects = run_both_stages(wanted)
-        kept = load_chosen_objects(wanted, SOURCE)
-        assert kept["topic"].nunique() == 20
-        assert 1300 < len(kept) == kept["query_id"].nunique() < 1900
-        replies, rows = objects.ledger.stages
-        assert abs(replies.rejected["nothing_listed"] / replies.entered - 0.05) < 0.02
-        assert rows.entered == 5 * replies.accepted == sum(objects.rows.values())
-        assert objects.health.warnings == topics.health.warnings == ()
-        expected = stage_files(tmp_path)
-        assert run_both_stages(wanted)[1].calls == 0 and stage_files(tmp_path) == expected
 
 
 @pytest.mark.slow
@@ -455,19 +362,6 @@ def test_people_are_told_how_it_goes_and_warned_once(tmp_path: Path) -> None:
     assert listener.lines[-1] == result.health.summary_line
     course = load_stage_summary(wanted, "objects", SOURCE)["course"]
     assert len(course) == 12 and course[-1]["head"] > 0.5
-
-
-@pytest.mark.slow
-def test_an_embedder_that_does_not_know_the_language_is_refused_before_any_question(
-    server: Loopback, tmp_path: Path
-) -> None:
-    model = save_text_model(tmp_path / "english", alphabet="")
-    wanted = define_stages(tmp_path, server.url, objects={"embedder": str(model)})
-    run_topics_stage(wanted, SOURCE)
-    asked = len(server.asked)
-    with pytest.raises(UserError, match=r"does not know \d+% of the tokens"):
-        run_objects_stage(wanted, SOURCE)
-    assert len(server.asked) == asked
 
 
 def test_the_embedder_is_asked_for_the_language_first(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import prompts
 from builders.generated.definition import CollectOptions, ObjectOptions, TopicOptions
-from builders.generated.generation_journal import ReplyRecord, ReplyRow, format_wave, parse_wave
+from builders.generated.generation_journal import ReplyRecord, ReplyRow
 from builders.generated.reply_grammar import ParsedAnswer, parse_objects, parse_topics
 from builders.generated.row_rules import RowRules
 from builders.generated.topic_pools import (
@@ -131,23 +131,6 @@ def test_judging_leaves_the_pools_as_they_are() -> None:
 NAMES = st.sampled_from(["食物", "动物", "乐器", "小吃", "物体", "food", ""])
 OBJECTS = st.lists(st.sampled_from(["饺子", "狮子", "钢琴", "云", "雨", "ＡＢ茶", "ab茶", "a，b", "名词"]), max_size=5)
 ANSWERS = st.lists(st.builds(lambda t, o: ParsedAnswer(t, tuple(o)), NAMES, OBJECTS), max_size=4)
-
-
-@given(st.lists(ANSWERS, max_size=6))
-@pytest.mark.thorough
-def test_a_journal_gives_the_same_pools_as_the_run_itself(replies: list[list[ParsedAnswer]]) -> None:
-    live, lines = TopicPools(SAMPLES), []
-    for number, answers in enumerate(replies, start=1):
-        heard = ReplyRecord(number, "", f"key {number}", "stop", 1, live.classify_rows(answers, RULES, frozenset()))
-        live.add(heard)
-        lines.append(format_wave([heard]))
-    again = TopicPools(SAMPLES)
-    for line in lines:
-        for heard in parse_wave(line):
-            again.add(heard)
-    assert contents(again) == contents(live)
-    assert {n: p.aliases for n, p in again.pools.items()} == {n: p.aliases for n, p in live.pools.items()}
-    assert sum(map(len, replies)) == 0 or all(len(line) for line in lines)
 
 
 @given(st.lists(ANSWERS, max_size=6))

@@ -29,70 +29,70 @@ def reason_of(text: str, prompt: str = "caption") -> str:
 @pytest.mark.parametrize(
     "reply",
     [
-        "It seems that no image was attached to your message."
-        "I'd be happy to help! Could you share the image you'd like me to describe?"
-        "It looks like you haven't uploaded an image yet."
-        "What would you like to know about this image?"
-        "The image did not come through."
-        "There doesn't seem to be an image attached here."
-        "No image has been provided."
-        "It appears the attachment is missing."
-        "Please upload the photo again."
-        "As a text-only model, images are outside my abilities."
-        "The server is busy, please try again later."
-        "Internal error, request id 123."
-        "Okay, the user wants a 25-word caption. The image shows a cat on a sofa."
-        "The user is asking for a description of the image. I should mention the cat."
-        "Let me look at the image. There is a cat on a mat."
-        "First, I need to identify the main subject. It is a dog."
-        "So the caption should be: A dog on the beach."
-        "Got it, let's describe the image: a cat sits on a mat."
-        "We need to produce a caption in 25 words."
-        "Hmm, the image shows a cat. Wait, maybe it is a dog."
-        "Tell me which part of the image interests you."
-        "Which image do you mean?"
-        "Hello! How can I help you today?"
-        "Thank you for sharing. What can I do for you?"
-        "The image could not be loaded."
-        "I do not see an image in our conversation."
-        "Sure, send me the image and I will describe it."
-        "Your image shows a cat."
-        "The link to the photo is not accessible."
-        "Here is the step-by-step reasoning behind the caption, which should be short."
-        "Rate limit exceeded."
-        "Your request contains sensitive content."
-        "Image not found"
-        "Apologies, but there was a problem loading the file."
-        "To caption this image, identify the main subject first: the cat."
-        "The task is to describe the image in 25 words."
-        "No image detected."
-        "Image upload failed"
-        "I see no image here"
-        "您好，您似乎没有上传图片。"
-        "请提供您想让我描述的图片。"
-        "看起来图片没有成功加载，请重新上传。"
-        "用户想要一句40字的描述，图里有一只猫。"
-        "好的，我需要先看看图片内容，图中有一只猫。"
-        "首先，我需要分析图片的主要内容，是一只猫。"
-        "服务器繁忙，请稍后再试"
-        "您想了解这张图片的什么内容呢？"
-        "我很乐意帮助您，请把图片发给我"
-        "让我来描述一下，这是一只猫坐在沙发上"
-        "嗯，用户让我用40字描述图片，图中是一只猫"
-        "这张图需要用40字左右来描述，主要是一只猫"
-        "描述应该包含猫和沙发，控制在40字以内"
-        "没有收到任何图片，无法描述"
-        "当前未检测到图片附件"
-        "网络异常，请求超时"
-        "你可以告诉我图片里有什么吗"
-        "图片加载失败"
-        "未找到图片"
-        "内容涉嫌违规，无法显示"
-        "我是一个AI助手，可以帮你写文案"
-        "请问您需要什么帮助？"
-        "我看到一只猫坐在沙发上，需要压缩到四十个字"
-        "抱歉没有看到您说的图"
-        "接下来，要把这些要素整合成一句话：猫坐在沙发上"
+        "It seems that no image was attached to your message.",
+        "I'd be happy to help! Could you share the image you'd like me to describe?",
+        "It looks like you haven't uploaded an image yet.",
+        "What would you like to know about this image?",
+        "The image did not come through.",
+        "There doesn't seem to be an image attached here.",
+        "No image has been provided.",
+        "It appears the attachment is missing.",
+        "Please upload the photo again.",
+        "As a text-only model, images are outside my abilities.",
+        "The server is busy, please try again later.",
+        "Internal error, request id 123.",
+        "Okay, the user wants a 25-word caption. The image shows a cat on a sofa.",
+        "The user is asking for a description of the image. I should mention the cat.",
+        "Let me look at the image. There is a cat on a mat.",
+        "First, I need to identify the main subject. It is a dog.",
+        "So the caption should be: A dog on the beach.",
+        "Got it, let's describe the image: a cat sits on a mat.",
+        "We need to produce a caption in 25 words.",
+        "Hmm, the image shows a cat. Wait, maybe it is a dog.",
+        "Tell me which part of the image interests you.",
+        "Which image do you mean?",
+        "Hello! How can I help you today?",
+        "Thank you for sharing. What can I do for you?",
+        "The image could not be loaded.",
+        "I do not see an image in our conversation.",
+        "Sure, send me the image and I will describe it.",
+        "Your image shows a cat.",
+        "The link to the photo is not accessible.",
+        "Here is the step-by-step reasoning behind the caption, which should be short.",
+        "Rate limit exceeded.",
+        "Your request contains sensitive content.",
+        "Image not found",
+        "Apologies, but there was a problem loading the file.",
+        "To caption this image, identify the main subject first: the cat.",
+        "The task is to describe the image in 25 words.",
+        "No image detected.",
+        "Image upload failed",
+        "I see no image here",
+        "您好，您似乎没有上传图片。",
+        "请提供您想让我描述的图片。",
+        "看起来图片没有成功加载，请重新上传。",
+        "用户想要一句40字的描述，图里有一只猫。",
+        "好的，我需要先看看图片内容，图中有一只猫。",
+        "首先，我需要分析图片的主要内容，是一只猫。",
+        "服务器繁忙，请稍后再试",
+        "您想了解这张图片的什么内容呢？",
+        "我很乐意帮助您，请把图片发给我",
+        "让我来描述一下，这是一只猫坐在沙发上",
+        "嗯，用户让我用40字描述图片，图中是一只猫",
+        "这张图需要用40字左右来描述，主要是一只猫",
+        "描述应该包含猫和沙发，控制在40字以内",
+        "没有收到任何图片，无法描述",
+        "当前未检测到图片附件",
+        "网络异常，请求超时",
+        "你可以告诉我图片里有什么吗",
+        "图片加载失败",
+        "未找到图片",
+        "内容涉嫌违规，无法显示",
+        "我是一个AI助手，可以帮你写文案",
+        "请问您需要什么帮助？",
+        "我看到一只猫坐在沙发上，需要压缩到四十个字",
+        "抱歉没有看到您说的图",
+        "接下来，要把这些要素整合成一句话：猫坐在沙发上",
     ],
 )
 def test_a_reply_that_talks_to_the_asker_or_about_the_task_is_no_caption(reply: str) -> None:
@@ -118,58 +118,55 @@ def test_a_caption_has_no_markup_and_no_coordinates(reply: str) -> None:
 @pytest.mark.parametrize(
     "caption",
     [
-        'A sign that says "You are here" on a wooden post'
-        "A poster reads please do not feed the animals near a pond"
-        "A man wears a t-shirt with the words I love NY"
-        "A thank you card on a table"
-        "A whiteboard shows 3 x 4 = 12 in blue marker"
-        "Two boys wear jerseys with the numbers 10, 20 and 30"
-        "A box where you pay for your parking"
-        "A clock tower shows 10:30 under a cloudy sky"
-        "A woman describes an image to her students"
-        "A computer user types one handed on a keyboard"
-        "An empty image frame hangs without a photo on a wall"
-        "A bus (number 42) stops at the station"
-        "A man (left) and a woman (right) shake hands"
-        "A screen shows an error message in a server room"
-        "A dog is attached to a leash beside an image of a cat"
-        "A dog sitting on top of stairs [indoors] with a red bow tie"
-        "A street where no cars are parked"
-        'A book titled "How to help your dog" lies on a desk'
-        "A neon sign reading OPEN 24 HOURS"
-        "A cat, no collar, sits beside a not yet finished puzzle"
-        "A plate of 12 cookies, 3 muffins and 4 croissants"
-        "A person uploads a photo on a laptop"
-        "A license plate with the numbers 12 34 56 78 on a car"
-        "A blank white image"
-        "A man reads the instructions of a washing machine"
-        "Four players wait for the server to serve the ball"
-        "A wall of photos without any text attached"
-        "一块写着“请勿吸烟”的牌子挂在墙上"
-        "墙上贴着请保持安静的标语"
-        "一名女子穿着印有我爱北京的T恤"
-        "一张邀请函放在桌上"
-        "你追我赶的孩子们在操场上奔跑"
-        "用户界面的截图，上面有三个按钮"
-        "6号球员想要拦截17号球员"
-        "一块路牌，上面写着“您已进入校园”"
-        "没有人的街道，两旁停着汽车（车牌12345）"
-        "时钟显示10:30，桌上有3杯咖啡"
-        "迷你汽车模型摆在架子上"
-        "学生们正在思考问题"
-        "两个人在分析图表"
-        "墙上没有挂照片，只有一面钟"
-        "空白的画布放在画架上"
-        "一台服务器机柜里亮着绿灯"
-        "一位老师请学生回答问题"
-        "“欢迎您”三个字的横幅挂在门口"
-        "白板上写着答案：四十二"
-        "一家名为“你好”的餐厅"
-        "一个孩子在思考，前面是棋盘"
-        "海报标题为“我和我的祖国”"
-        "一辆车牌为京A·12345的黑色轿车"
-        "（左）一只猫，（右）一只狗"
-        "【促销】红色横幅挂在商店门口"
+        'A sign that says "You are here" on a wooden post',
+        "A poster reads please do not feed the animals near a pond",
+        "A man wears a t-shirt with the words I love NY",
+        "A thank you card on a table",
+        "A whiteboard shows 3 x 4 = 12 in blue marker",
+        "Two boys wear jerseys with the numbers 10, 20 and 30",
+        "A box where you pay for your parking",
+        "A clock tower shows 10:30 under a cloudy sky",
+        "A woman describes an image to her students",
+        "A computer user types one handed on a keyboard",
+        "An empty image frame hangs without a photo on a wall",
+        "A bus (number 42) stops at the station",
+        "A man (left) and a woman (right) shake hands",
+        "A screen shows an error message in a server room",
+        "A dog is attached to a leash beside an image of a cat",
+        "A dog sitting on top of stairs [indoors] with a red bow tie",
+        "A street where no cars are parked",
+        'A book titled "How to help your dog" lies on a desk',
+        "A neon sign reading OPEN 24 HOURS",
+        "A cat, no collar, sits beside a not yet finished puzzle",
+        "A plate of 12 cookies, 3 muffins and 4 croissants",
+        "A person uploads a photo on a laptop",
+        "A license plate with the numbers 12 34 56 78 on a car",
+        "A man reads the instructions of a washing machine",
+        "Four players wait for the server to serve the ball",
+        "A wall of photos without any text attached",
+        "一块写着“请勿吸烟”的牌子挂在墙上",
+        "墙上贴着请保持安静的标语",
+        "一名女子穿着印有我爱北京的T恤",
+        "一张邀请函放在桌上",
+        "你追我赶的孩子们在操场上奔跑",
+        "用户界面的截图，上面有三个按钮",
+        "一块路牌，上面写着“您已进入校园”",
+        "没有人的街道，两旁停着汽车（车牌12345）",
+        "时钟显示10:30，桌上有3杯咖啡",
+        "迷你汽车模型摆在架子上",
+        "学生们正在思考问题",
+        "两个人在分析图表",
+        "墙上没有挂照片，只有一面钟",
+        "空白的画布放在画架上",
+        "一台服务器机柜里亮着绿灯",
+        "一位老师请学生回答问题",
+        "“欢迎您”三个字的横幅挂在门口",
+        "一家名为“你好”的餐厅",
+        "一个孩子在思考，前面是棋盘",
+        "海报标题为“我和我的祖国”",
+        "一辆车牌为京A·12345的黑色轿车",
+        "（左）一只猫，（右）一只狗",
+        "【促销】红色横幅挂在商店门口",
     ],
 )
 def test_a_caption_with_the_same_words_in_the_image_stays(caption: str) -> None:

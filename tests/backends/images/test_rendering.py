@@ -7,14 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageDraw, ImageOps, JpegImagePlugin
 
 from querytruth.array_types import GreyImage
@@ -79,35 +76,6 @@ def corners(data: bytes) -> str:
     """The colours of the image's quarters, row by row."""
     right, bottom = opened(data).width - 8, opened(data).height - 8
     return colours_at(data, (8, 8), (right, 8), (8, bottom), (right, bottom))
-
-
-MODES_OF_KINDS = {
-    "JPEG": ("RGB", "L", "CMYK"),
-    "PNG": ("RGB", "RGBA", "LA", "P", "1", "I;16"),
-    "TIFF": ("F", "CMYK", "LAB"),
-    "WEBP": ("RGBA",),
-    "GIF": ("P",),
-    "BMP": ("RGB",),
-}
-KINDS = [(mode, kind) for kind, modes in MODES_OF_KINDS.items() for mode in modes]
-
-
-@given(
-    st.sampled_from(KINDS),
-    st.one_of(
-        st.tuples(st.integers(1, 90), st.integers(1, 90)),
-        st.sampled_from([(1, 1), (1, 5000), (5000, 1), (700, 3), (2, 999)]),
-    ),
-    st.integers(1, 70),
-    st.sampled_from(MODES),
-)
-@settings(max_examples=150)
-@pytest.mark.thorough
-def test_images_become_plain_square_jpegs(kind: tuple[str, str], size: tuple[int, int], side: int, mode: str) -> None:
-    data = render_image(encode_image(Image.new(kind[0], size), kind[1]), side, mode)
-    image = opened(data)
-    assert (image.size, image.mode, image.format) == ((side, side), "RGB", "JPEG")
-    assert set(image.info) == {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
@@ -219,14 +187,6 @@ def test_nothing_that_a_file_says_of_itself_is_left() -> None:
             assert b"where" not in out
 
 
-@pytest.mark.thorough
-def test_the_same_file_gives_the_same_bytes_in_every_thread() -> None:
-    files = [encode_image(photo(*size), "JPEG") for size in ((640, 480), (480, 640), (1500, 1100))] * 3
-    first = [render_image(data, 128, "fit") for data in files]
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda data: render_image(data, 128, "fit"), files)) == first
-
-
 def likeness(one: bytes, other: bytes) -> float:
     """Mean SSIM (Wang et al. 2004) of the luma, over blocks of 8 x 8."""
 
@@ -260,16 +220,6 @@ def with_lanczos(data: bytes, side: int, mode: str) -> bytes:
 def test_the_image_is_that_of_a_full_decode_and_lanczos(mode: str, size: tuple[int, int]) -> None:
     data = encode_image(photo(*size), "JPEG", quality=92)
     assert likeness(render_image(data, 256, mode), with_lanczos(data, 256, mode)) > 0.99
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.thorough
-def test_real_photos_look_as_a_full_decode_and_lanczos_make_them(shared: Callable[[str], Path], mode: str) -> None:
-    files = sorted(shared("near_duplicates").rglob("aaa-orig.jpg")) + sorted(shared("coco_tiny").rglob("*.jpg"))[:8]
-    for data in (file.read_bytes() for file in files):
-        if "icc_profile" not in Image.open(io.BytesIO(data)).info:
-            for side in (512, 224):
-                assert likeness(render_image(data, side, mode), with_lanczos(data, side, mode)) > 0.99
 
 
 def test_a_large_jpeg_is_decoded_small_and_one_near_the_size_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,19 +346,6 @@ def test_want_of_memory_is_for_the_worker_to_tell(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(rendering, "open_limited", fail)
     with pytest.raises(MemoryError):
         render_image(encode_image(small()), 32, "squash")
-
-
-@pytest.mark.thorough
-def test_workers_render_and_name_the_images_that_they_cannot(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(encode_image(small()))
-    (tmp_path / "b.png").write_bytes(b"rubbish")
-    jobs = [RenderJob(str(tmp_path / f"{name}.png"), str(tmp_path / f"{name}.jpg"), 32, "fit", None) for name in "ab"]
-    digest, failure = map_in_workers(run_render_job, jobs, writable=tmp_path)
-    assert digest == hashlib.sha256((tmp_path / "a.jpg").read_bytes()).hexdigest()
-    assert failure == ("cannot_be_rendered", "not an image")
-    blocked = RenderJob(str(tmp_path / "a.png"), str(tmp_path / "a.png" / "c.jpg"), 32, "fit", None)
-    with pytest.raises(OSError, match=r"a\.png"):
-        list(map_in_workers(run_render_job, [blocked], writable=tmp_path))
 
 
 def test_a_worker_stays_small() -> None:

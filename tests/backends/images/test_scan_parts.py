@@ -219,18 +219,6 @@ def test_a_build_whose_part_another_one_replaced_is_told(album: Album) -> None:
     assert album.was_read == []
 
 
-@pytest.mark.thorough
-def test_rows_survive_an_album_that_grows_and_shrinks(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
-    album.scan()
-    for most, parts in ((2, 32), (0.4, 128), (1.2, 64), (2000, 16)):
-        monkeypatch.setattr(scan_parts, "_MOST", most)
-        jobs = album.jobs()
-        assert {job.parts for job in jobs} == {parts}
-        assert album.scan() == expected(40)
-        assert album.was_read == []
-        assert set(album.store.iterdir()) == {job.path for job in jobs}, "other layouts are cleared away"
-
-
 def test_a_scan_killed_while_the_layout_changed_loses_nothing(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
     album.scan()
     monkeypatch.setattr(scan_parts, "_MOST", 2)

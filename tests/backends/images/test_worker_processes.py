@@ -228,17 +228,6 @@ def test_a_worker_retires(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(is_there(pid) for pid in set(results[:-1]) - {results[-1]} if isinstance(pid, int))
 
 
-@pytest.mark.thorough
-def test_many_threads_have_a_worker_each() -> None:
-    def one(number: int) -> list[object]:
-        deeds = [str(number), SEGFAULT, str(number), "b'x' * (8 << 30)"] if number % 3 == 0 else [str(number)] * 200
-        return [result for result in map_in_workers(eval, deeds) if not isinstance(result, WorkerFailure)]
-
-    with ThreadPoolExecutor(8) as pool:
-        for number, results in enumerate(pool.map(one, range(40))):
-            assert results == [number] * (2 if number % 3 == 0 else 200)
-
-
 def test_a_worker_outlives_the_thread_that_started_it() -> None:
     with ThreadPoolExecutor(1) as pool:
         pids = pool.submit(lambda: list(map_in_workers(eval, [PID]))).result()
@@ -316,16 +305,6 @@ def test_it_works_inside_a_pool_of_processes() -> None:
     inside = f"list({module}.map_in_workers(abs, [-7]))"
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         assert pool.submit(eval, inside).result() == [7]
-
-
-@pytest.mark.thorough
-def test_a_large_image_decodes_within_the_limit_and_not_within_a_small_one(tmp_path: Path) -> None:
-    Image.new("RGBA", (8000, 6250), (10, 20, 30, 40)).save(tmp_path / "a.png", compress_level=1)
-    large, missing = PixelsJob(str(tmp_path / "a.png"), 40, None), PixelsJob("/nowhere", 40, None)
-    assert [image.shape for image in map_in_workers(run_pixels_job, [large])] == [(31, 40, 3)]
-    small = WorkerLimits(memory=64 << 20)
-    lost, other = map_in_workers(run_pixels_job, [large, missing], small)
-    assert (lost.reason, other[0]) == ("out_of_memory", "cannot_be_read")
 
 
 @pytest.fixture

@@ -1,16 +1,9 @@
 """Asking a model through the store: only what is missing, kept as it comes, and no further than makes sense."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,15 +23,11 @@ from querytruth.backends.models.reply_store import ReplyStore, open_reply_store
 from querytruth.backends.models.stored_answers import reply_key
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import UserError
-from tests.loopback import CannedResponse, ReceivedRequest, loopback, reset_connection
-from tests.worlds import chat_reply
+from tests.loopback import CannedResponse, ReceivedRequest, loopback
 
 DOWN = Failure("connection_failed", "transient", "ConnectionRefusedError")
 FILTERED = Failure("content_filter", "final", "withheld")
 KEY = "sk-Ab/+1.2?x=9~secret"
-# Whether a store in a bucket keeps what a file keeps is asked in test_reply_store.py; here it is the thorough question.
-IN_BUCKETS = [pytest.param(kind, marks=pytest.mark.thorough) for kind in ("bucket", "azure")]
-pytestmark = pytest.mark.parametrize("reply_location", ["file", *IN_BUCKETS], indirect=True)
 
 
 def question(text: object) -> ChatRequest:
@@ -65,8 +54,8 @@ class Scripted:
 
 
 @pytest.fixture
-def store(reply_location: str) -> Iterator[ReplyStore]:
-    with open_reply_store(reply_location) as opened:
+def store(tmp_path: Path) -> Iterator[ReplyStore]:
+    with open_reply_store(tmp_path / "replies.sqlite") as opened:
         yield opened
 
 
@@ -102,9 +91,9 @@ def test_offline_makes_no_call_and_says_how_many_there_would_be(store: ReplyStor
     assert (result.calls, result.hits, result.missing, model.asked) == (0, 1, 2, ["1"])
 
 
-def test_each_answer_is_stored_before_the_next_is_asked_for(store: ReplyStore, reply_location: str) -> None:
+def test_each_answer_is_stored_before_the_next_is_asked_for(store: ReplyStore, tmp_path: Path) -> None:
     def script(text: str) -> ChatAnswer:
-        with open_reply_store(reply_location) as other:
+        with open_reply_store(tmp_path / "replies.sqlite") as other:
             keys = [reply_key(ModelIdentity("scripted", "1"), question(n)) for n in range(int(text))]
             assert len(other.find(keys)) == int(text)
         return Reply("stop", "stop")
@@ -157,24 +146,6 @@ def test_answers_that_the_questions_brought_on_themselves_do_not_stop_a_run(stor
     refused = Scripted(lambda _text: Failure("invalid_request", "final", "status 400: no such parameter"))
     with pytest.raises(UserError, match="no such parameter"):
         answer_requests(store, refused, [question(f"again {n}") for n in range(30)], give_up_after=10)
-
-
-@pytest.mark.parametrize("status", [400, 410, 418, 422])
-@pytest.mark.parametrize("count", [3, 40])
-@pytest.mark.thorough
-def test_a_fault_of_the_whole_endpoint_is_held_against_no_question(store: ReplyStore, status: int, count: int) -> None:
-    questions = [question(n) for n in range(count)]
-    with loopback(lambda _request: CannedResponse({"error": {"message": "no such model"}}, status)) as server:
-        model = chat.load_chat_model("openai_compatible", base_url=server.url, name="tiny", concurrency=1)
-        if count < 10:
-            assert answer_requests(store, model, questions).missing == count
-        else:
-            with pytest.raises(UserError, match="no such model"):
-                answer_requests(store, model, questions)
-    with loopback(lambda request: chat_reply(content(request))) as server:
-        model = chat.load_chat_model("openai_compatible", base_url=server.url, name="tiny")
-        repaired = answer_requests(store, model, questions)
-    assert texts(repaired.answers) == [str(n) for n in range(count)], "every question is asked again"
 
 
 def test_an_invalid_question_among_replies_is_final_and_at_their_ends_is_asked_again(store: ReplyStore) -> None:
@@ -293,79 +264,6 @@ def test_a_recorded_model_is_asked_even_offline_and_nothing_is_stored(store: Rep
 
 def content(asked: ReceivedRequest) -> str:
     return str(asked.json["messages"][0]["content"])
-
-
-@pytest.mark.thorough
-def test_an_endpoint_that_dies_in_the_middle_stops_the_run_and_no_stored_call_is_repeated(store: ReplyStore) -> None:
-    questions = [question(n) for n in range(200)]
-    answered: Counter[str] = Counter()
-    lock = threading.Lock()
-
-    def until_dead(request: ReceivedRequest) -> Any:
-        with lock:
-            if len(answered) >= 60:
-                return reset_connection()
-            answered[content(request)] += 1
-            return chat_reply(content(request))
-
-    options = {"name": "tiny", "pause": 0.005, "deadline": 2, "concurrency": 4}
-    with loopback(until_dead) as server:
-        model = chat.load_chat_model("openai_compatible", base_url=server.url, **options)
-        start = time.monotonic()
-        with pytest.raises(UserError, match="in a row failed, connection_failed"):
-            answer_requests(store, model, questions)
-        assert time.monotonic() - start < 5
-        assert len(server.asked) < 60 + 4 * 20, "it stopped soon"
-    stored = answer_requests(store, model, questions, offline=True)
-    assert stored.hits == len(answered) == 60, "every reply that came is kept"
-    with loopback(lambda request: chat_reply(content(request))) as server:
-        model = chat.load_chat_model("openai_compatible", base_url=server.url, **options)
-        result = answer_requests(store, model, questions)
-        assert sorted(map(content, server.asked)) == sorted({str(n) for n in range(200)} - set(answered))
-    assert texts(result.answers) == [str(n) for n in range(200)]
-    assert (result.calls, result.hits) == (140, 60)
-
-
-CHILD = """
-import sys
-from querytruth.backends.models import chat
-from querytruth.backends.models.cached_replies import answer_requests
-from querytruth.backends.models.reply_store import ReplyStore, open_reply_store
-from querytruth.backends.models.chat import ChatRequest, Message
-model = chat.load_chat_model("openai_compatible", base_url=sys.argv[1], name="tiny", concurrency=3)
-answer_requests(open_reply_store(sys.argv[2]), model, [ChatRequest((Message("user", str(n)),)) for n in range(40)])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("after", [1, 7, 20, 33])
-def test_killed_at_any_moment_the_next_run_repeats_no_stored_call(reply_location: str, after: int) -> None:
-    questions = [question(n) for n in range(40)]
-    reached = threading.Event()
-
-    def answer(request: ReceivedRequest) -> Any:
-        if len(server.asked) >= after:
-            reached.set()
-        time.sleep(0.01)
-        return chat_reply(content(request))
-
-    with loopback(answer) as server:
-        child = subprocess.Popen(
-            [sys.executable, "-c", CHILD, server.url, reply_location], cwd=Path(__file__).parents[3]
-        )
-        assert reached.wait(60)
-        os.kill(child.pid, signal.SIGKILL)
-        child.wait()
-        model = chat.load_chat_model("openai_compatible", base_url=server.url, name="tiny", concurrency=3)
-        with open_reply_store(reply_location) as store:
-            keys = {str(n): reply_key(model.identity, q) for n, q in enumerate(questions)}
-            stored = {n for n, key in keys.items() if key in store.find(list(keys.values()))}
-            before = len(server.asked)
-            result = answer_requests(store, model, questions)
-            repeated = {content(request) for request in server.asked[before:]}
-    assert not repeated & stored
-    assert before - len(stored) <= 2 * 3, "only what was under way is lost"
-    assert texts(result.answers) == [str(n) for n in range(40)]
 
 
 def test_a_run_leaves_the_key_in_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, store: ReplyStore) -> None:

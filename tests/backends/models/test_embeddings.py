@@ -1,8 +1,6 @@
-"""An OpenAI-compatible endpoint as the embedder of every place that takes one: asked once, in batches, with retries;
-its key is in no file."""
+"""An OpenAI-compatible endpoint as an embedder: asked once, in batches, with retries; its key is in no file."""
 
 import base64
-import csv
 import hashlib
 import io
 from collections.abc import Iterator
@@ -14,22 +12,18 @@ from PIL import Image
 
 import querytruth as qt
 from querytruth.backends.models.embedders.embeddings import EmbeddingsOptions, load
-from querytruth.sets import set_files
-from tests.flows.stub_generator import StubGenerator, answering, define_stages, run_both_stages
-from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
+from tests.loopback import CannedResponse, Loopback, ReceivedRequest
 from tests.small_sets import publish_small_set, small_tables
-from tests.worlds import CAPTIONS, build_of, draw_album
 
 KEY = "sk-very-secret-0123456789"
 BATCH = 3
 
 
 class Endpoint:
-    """Vectors of texts by their digest, of images by their bytes; `are_alike`: one vector for everything. It is busy at
-    the first request."""
+    """Vectors of texts by their digest, of images by their bytes. It is busy at the first request."""
 
     def __init__(self) -> None:
-        self.are_alike, self.inputs, self._is_busy = False, list[str](), True
+        self.inputs, self._is_busy = list[str](), True
         self.server = Loopback(self.answer)
 
     def answer(self, request: ReceivedRequest) -> CannedResponse:
@@ -47,7 +41,7 @@ class Endpoint:
     def embed(self, given: str) -> list[float]:
         if given.startswith("data:"):
             Image.open(io.BytesIO(base64.b64decode(given.partition(",")[2]))).verify()
-        seed = 0 if self.are_alike else int(hashlib.sha256(given.encode()).hexdigest()[:8], 16)
+        seed = int(hashlib.sha256(given.encode()).hexdigest()[:8], 16)
         return [float(number) for number in np.random.default_rng(seed).normal(size=24)]
 
     @property
@@ -88,42 +82,3 @@ def test_texts_and_images_of_an_evaluation_are_sent_once(endpoint: Endpoint, tmp
     again = qt.evaluate(stored.path, model=model, metrics=["hit@1"])
     assert len(endpoint.inputs) - sent <= 1 and endpoint.images == 4  # at most the question for the vectors' length
     assert again["hit@1"] == first["hit@1"] and len(first.run) > 0
-
-
-@pytest.mark.thorough
-def test_near_duplicates_are_what_the_endpoint_calls_alike(endpoint: Endpoint, tmp_path: Path) -> None:
-    draw_album(tmp_path / "album", list(CAPTIONS))
-    given = [f"images={tmp_path / 'album'}", f"out={tmp_path / 'sets'}", "render.size=64"]
-    given += [f"near_duplicates.embedder={tmp_path / 'emb.yaml'}"]
-    apart = build_of("gallery", ["name=apart", *given])
-    assert len(set_files.read_set(apart.path).tables.images) == len(CAPTIONS) == endpoint.images
-    assert [one["name"] for one in set_files.read_set(apart.path).manifest["models"]] == ["tiny"]
-    endpoint.are_alike = True
-    alike = build_of("gallery", ["name=alike", *given])
-    kept = set_files.read_set(alike.path).tables.images
-    assert len(kept) == 1 and endpoint.images == 2 * len(CAPTIONS)
-
-
-@pytest.mark.thorough
-def test_captions_are_compared_by_the_endpoint(endpoint: Endpoint, tmp_path: Path) -> None:
-    draw_album(tmp_path / "album", list(CAPTIONS))
-    rows = ["file_name,language,caption", *[f"{name}.png,zh,{text}" for name, text in CAPTIONS.items()]]
-    (tmp_path / "captions.csv").write_text("\n".join(rows), encoding="utf-8")
-    given = [f"images={tmp_path / 'album'}", "name=captions", f"out={tmp_path / 'sets'}", "render.size=64"]
-    given += ["captions.model=captions_file", f"captions.options.path={tmp_path / 'captions.csv'}"]
-    given += [f"ambiguity.text_embedder={tmp_path / 'emb.yaml'}"]
-    result = build_of("recall", given)
-    sent = [one for one in endpoint.inputs if one in CAPTIONS.values()]
-    assert sorted(sent) == sorted(CAPTIONS.values())
-    assert "tiny" in [one["name"] for one in set_files.read_set(result.path).manifest["models"]]
-    assert not build_of("recall", given).is_new
-    assert sorted(one for one in endpoint.inputs if one in CAPTIONS.values()) == sorted(sent)
-
-
-@pytest.mark.thorough
-def test_the_novelty_of_objects_is_judged_by_the_endpoint(endpoint: Endpoint, tmp_path: Path) -> None:
-    with loopback(answering(StubGenerator())) as generator:
-        objects = {"embedder": str(tmp_path / "emb.yaml"), "rounds": 2}
-        done = run_both_stages(define_stages(tmp_path / "sets", generator.url, objects=objects))[1]
-    found = {row["text"] for row in csv.DictReader(io.StringIO(done.file.read_text("utf-8-sig")))}
-    assert done.health.accepted > 5 and found and found <= set(endpoint.inputs)

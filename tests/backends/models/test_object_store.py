@@ -251,10 +251,5 @@ def check_killed(url: str, service: ObjectService, folder: Path, at: int, move: 
 
 @pytest.mark.slow
 def test_a_killed_build_leaves_answers(url: str, service: ObjectService, tmp_path: Path, move: Move) -> None:
-    assert check_killed(url, service, tmp_path, 7, move)
-
-
-@pytest.mark.slow
-def test_a_build_survives_every_kill(url: str, service: ObjectService, tmp_path: Path, move: Move) -> None:
-    for at in [*range(1, 12), 30, 60, 78, 79]:  # store, conditions, model, answers, pack
-        assert check_killed(f"{url}/{at}", service, tmp_path / str(at), at, move) or at > 77
+    for at in (1, 2, 7, 60, 78):  # store, conditions, answers
+        assert check_killed(f"{url}/{at}", service, tmp_path / str(at), at, move)

@@ -178,19 +178,6 @@ def leases_in(service: ObjectService, holder: str = "") -> QuestionLeases:
 
 
 @pytest.mark.thorough
-def test_of_many_who_want_a_question_at_the_same_moment_one_gets_it(object_service: ObjectService) -> None:
-    keys, start = [f"k{number}" for number in range(20)], threading.Barrier(6)
-
-    def take(number: int) -> set[str]:
-        start.wait(30)
-        return leases_in(object_service, f"m{number} 1 1 x").take(keys[number : number + 10])
-
-    with ThreadPoolExecutor(6) as pool:
-        taken = Counter(key for held in pool.map(take, range(0, 12, 2)) for key in held)
-    assert set(taken) == set(keys) and set(taken.values()) == {1}
-
-
-@pytest.mark.thorough
 def test_a_release_that_fails_expires_and_one_whose_answer_is_lost_is_done(object_service: ObjectService) -> None:
     object_service.fault_of = lambda method, _key, number: forget_to_answer if method == "PUT" and number == 2 else None
     with leases_in(object_service).hold(["k"]) as held:

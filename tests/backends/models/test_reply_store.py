@@ -77,18 +77,6 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
-@pytest.mark.thorough
-def test_an_answer_is_found_again_by_another_who_opens_the_store(location: str, answer: ChatAnswer) -> None:
-    with open_reply_store(location) as store:
-        assert store.find(["k"]) == {}
-        assert keep_in(store, answer) == replace(answer, raw="")
-    with open_reply_store(location) as store:
-        assert store.find(["other", "k"]) == {"k": replace(answer, raw="")}
-        assert store.raw("k") == answer.raw and store.raw("other") is None
-        assert store.identities() == [MODEL]
-
-
 def test_a_failure_that_may_pass_is_no_answer_but_what_was_sent_is_kept(location: str) -> None:
     with open_reply_store(location) as store:
         keep_in(store, Failure("not_json", "transient", "", "<html>"))

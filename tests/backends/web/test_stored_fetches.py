@@ -3,10 +3,7 @@
 import hashlib
 import json
 import os
-import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -21,7 +18,7 @@ import pytest
 from querytruth.backends.web import image_fetch_pool as decoded_images
 from querytruth.backends.web import image_search
 from querytruth.backends.web import stored_fetches as fetched_images
-from querytruth.backends.web.image_fetch_pool import DECODER_COUNT, FILES_PER_BATCH, FetchedImage
+from querytruth.backends.web.image_fetch_pool import FetchedImage
 from querytruth.backends.web.image_search import ImageSearch, SearchError, SearchResult
 from querytruth.backends.web.page_store import PageStore
 from querytruth.backends.web.stored_fetches import (
@@ -39,8 +36,6 @@ from tests.loopback import (
     LoopbackAnswer,
     ReceivedRequest,
     loopback,
-    reset_connection,
-    send_raw,
     stay_silent,
 )
 
@@ -244,103 +239,6 @@ def test_robots_txt_is_not_fetched_twice_either(store: PageStore) -> None:
 
 
 # --- whatever the hosts do --------------------------------------------------------------------------------------------
-
-
-def hostile(seed: int) -> Callable[[ReceivedRequest], LoopbackAnswer]:
-    """Every fourth address is at fault, each in its own way and always the same; answers take their time."""
-    draw = random.Random(seed)
-    faults: list[LoopbackAnswer] = [
-        CannedResponse(status=404),
-        CannedResponse(status=403),
-        CannedResponse("<html>captcha"),
-        CannedResponse(status=429, headers={"Retry-After": "3600"}),
-        send_raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n\xff\xd8\xff"),
-        reset_connection(),
-        stay_silent(),
-        CannedResponse(status=302, headers={"Location": "http://10.0.0.1/"}),
-        CannedResponse(draw_image(1)[:-900]),
-        CannedResponse(b"x" * 200_000),
-        CannedResponse(status=302, headers={"Location": "/0"}),
-        CannedResponse(status=200),
-        send_raw(b"rubbish"),
-        CannedResponse(status=500),
-    ]
-
-    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
-        if asked.path == "/robots.txt":
-            return CannedResponse("User-agent: *\nDisallow: /*3$")
-        number = number_of(asked.path)
-        time.sleep(draw.random() * 0.02)
-        return faults[number // 4 % len(faults)] if number % 4 == 1 else good(asked)
-
-    return answer
-
-
-@pytest.mark.thorough
-def test_every_fault_among_good_images_costs_itself_alone(tmp_path: Path) -> None:
-    """With the answers in another order each time, the outcome is the same."""
-    outcomes = []
-    for seed in range(3):
-        store = PageStore(tmp_path / str(seed))
-        with loopback(hostile(seed)) as server:
-            order = random.Random(seed).sample(range(120), 120)
-            start = time.monotonic()
-            web = small_web(store, limits=replace(QUICK_LIMITS, silence=1.5, seconds=8))
-            found = dict(zip(order, fetch_images(store, web, wanted(server.url, order)), strict=True))
-        assert time.monotonic() - start < 30
-        outcomes.append([found[n].reason or found[n].sha256 for n in range(120)])
-    assert outcomes[0] == outcomes[1] == outcomes[2]
-    shown = [n for n in range(120) if n % 4 != 1 and n % 10 != 3]
-    assert [outcomes[0][n] for n in shown] == [hashlib.sha256(draw_image(n)).hexdigest() for n in shown]
-    reasons = Counter(reason for reason in outcomes[0] if len(reason) != 64)
-    assert reasons["forbidden_by_robots"] == 12
-    assert {"not_found", "forbidden", "not_an_image", "rate_limited", "incomplete", "timeout"} <= reasons.keys()
-    assert {"address_not_public", "cannot_be_decoded", "too_many_bytes", "server_error", "empty_file"} <= reasons.keys()
-    assert "bad_http" in reasons
-
-
-CHILD = """
-import sys
-from pathlib import Path
-from querytruth.backends.web.stored_fetches import WantedImage, fetch_images
-from querytruth.backends.web.page_store import PageStore
-from querytruth.backends.web.image_fetch_pool import FILES_PER_BATCH
-from tests.backends.web.hostile_web import small_web
-if __name__ == "__main__":
-    store = PageStore(Path(sys.argv[2]))
-    fetch_images(store, small_web(store), [WantedImage((f"{sys.argv[1]}/{n}",)) for n in range(60)])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("after", [1, 5, 20, 40, 59])
-def test_killed_at_any_moment_the_next_run_fetches_nothing_that_was_kept(
-    store: PageStore, tmp_path: Path, after: int
-) -> None:
-    reached = threading.Event()
-
-    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
-        if len(server.asked) >= after:
-            reached.set()
-        time.sleep(0.01)
-        return good(asked)
-
-    with loopback(answer) as server:
-        child = subprocess.Popen(
-            [sys.executable, "-c", CHILD, server.url, str(tmp_path)], cwd=Path(__file__).parents[3]
-        )
-        assert reached.wait(60)
-        os.kill(child.pid, signal.SIGKILL)
-        child.wait()
-        images = wanted(server.url, range(60))
-        kept = [p.url for p in fetch_images(store, None, images) if not p.reason]
-        before = len(server.asked)
-        found = fetch(store, images)
-        later = {f"{server.url}{asked.path}" for asked in server.asked[before:]}
-    assert not later & set(kept)
-    under_way = QUICK_LIMITS.concurrency + FILES_PER_BATCH * (DECODER_COUNT + 1)
-    assert before - 1 - len(kept) <= under_way, "only what was under way is lost"
-    assert told(found) == [hashlib.sha256(draw_image(n)).hexdigest() for n in range(60)]
 
 
 def test_ctrl_c_ends_at_once_and_the_next_run_goes_on(store: PageStore, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A hundred thousand images go out, and come in again, in memory that does not grow with them."""
+"""Thirty thousand images go out, and come in again, in memory that does not grow with them."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-IMAGES = 100_000
+IMAGES = 30_000
 LIMIT = 300 << 20  # bytes over what the process holds with the set's tables read; the images are a gigabyte
 
 _EXPORT = """
@@ -22,7 +22,7 @@ from tests.small_sets import make_whole_manifest
 folder, name, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 image = make_jpeg((9, 9, 9))
 (folder / "images").mkdir(exist_ok=True)
-image += np.random.default_rng(0).bytes(10_000)
+image += np.random.default_rng(0).bytes(35_000)
 (folder / "images" / "a.jpg").write_bytes(image)
 ids = sorted(hashlib.sha256(str(n).encode()).hexdigest() for n in range(number))
 images = pd.DataFrame({"image_id": ["img_" + i[:20] for i in ids], "path": str(folder.absolute() / "images/a.jpg"),
@@ -63,9 +63,7 @@ def grown(program: str, *arguments: object) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", ["huggingface", "mteb", "webdataset", "chinese_clip", "karpathy"])
-def test_a_hundred_thousand_images_do_not_fill_the_memory(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["huggingface", "webdataset", "chinese_clip"])
+def test_thirty_thousand_images_do_not_fill_the_memory(name: str, tmp_path: Path) -> None:
     assert grown(_EXPORT, tmp_path, name, IMAGES) < LIMIT
-    if name != "karpathy":  # its images stay where they are
-        assert grown(_IMPORT, tmp_path, name, IMAGES) < LIMIT
+    assert grown(_IMPORT, tmp_path, name, IMAGES) < LIMIT

@@ -167,15 +167,3 @@ def _mteb_model(folder: str) -> Any:
             return np.concatenate(rows)
 
     return Encoder()
-
-
-@pytest.mark.thorough
-def test_pandas_and_duckdb_count_what_the_manifest_counts(real: StoredSet, tmp_path: Path) -> None:
-    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
-    exporters.export_set("huggingface", real, tmp_path / "out")
-    counted = real.manifest["counts"]["by_grade"]
-    read = pd.read_parquet(tmp_path / "out" / "qrels")["relevance"].value_counts()
-    assert {str(grade): int(number) for grade, number in read.items()} == counted
-    files = str(tmp_path / "out" / "qrels" / "*.parquet")
-    rows = duckdb.sql(f"select relevance, count(*) from '{files}' group by 1").fetchall()
-    assert {str(grade): number for grade, number in rows} == counted

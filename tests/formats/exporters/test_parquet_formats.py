@@ -92,17 +92,6 @@ def other(tmp_path: Path) -> StoredSet:
     return publish_small_set(tmp_path / "other", tables)
 
 
-@pytest.mark.parametrize("name", ["huggingface", "croissant", "mteb"])
-@pytest.mark.thorough
-def test_no_two_sets_look_the_same_to_the_cache_of_datasets(name: str, stored: StoredSet, tmp_path: Path) -> None:
-    """It goes by the folder's last name and by the configs, whatever the files hold."""
-    told = []
-    for number, held in enumerate((stored, other(tmp_path))):
-        exporters.export_set(name, held, tmp_path / str(number) / "pets")
-        told.append(front_matter(tmp_path / str(number) / "pets")["configs"])
-    assert all(one != two for one, two in zip(*told, strict=True))
-
-
 def test_datasets_loads_each_of_two_folders_of_one_name(stored: StoredSet, tmp_path: Path) -> None:
     pytest.importorskip("datasets.load", reason="Hugging Face's datasets is not installed")
     datasets = importlib.import_module("datasets")

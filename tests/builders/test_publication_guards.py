@@ -16,7 +16,7 @@ from querytruth.sets import set_files
 from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
 from tests.command_runner import Ended, invoke
-from tests.worlds import CAPTIONS, define_recall, draw_album, save_photo
+from tests.worlds import CAPTIONS, define_recall, save_photo
 
 
 def in_english(place: Path) -> dict[str, object]:
@@ -72,18 +72,6 @@ def test_smaller_sets_go_the_way_of_the_whole_one(tmp_path: Path) -> None:
     gone = next(name for name, text in CAPTIONS.items() if text == texts.iloc[0])
     result = build(define_recall(tmp_path, without(gone), sizes=[2], lose_at_most=0.4))
     assert (result.version, result.nested_results[0].version, len(texts)) == (2, 2, 2), "half of the smaller one may go"
-
-
-@pytest.mark.thorough
-def test_of_a_gallery_the_images_count(tmp_path: Path) -> None:
-    draw_album(tmp_path / "album", list(CAPTIONS))
-    given = ["name=pile", f"images={tmp_path / 'album'}", f"out={tmp_path / 'sets'}", "render.size=64"]
-    with active_run(BuildRun()):
-        build_set(load_definition(None, given, "gallery"))
-        for name in ("beach", "park"):
-            (tmp_path / "album" / f"{name}.png").unlink()
-        with pytest.raises(UserError, match=r"2 of its 5 images \(40%\), more than lose_at_most \(20%\)"):
-            build_set(load_definition(None, [*given, "lose_at_most=0.2"], "gallery"))
 
 
 @pytest.mark.thorough

@@ -38,8 +38,3 @@ def test_a_document_of_another_photo_is_about_none(document: str) -> None:
 def test_a_counter_belongs_to_its_photo_alone() -> None:
     names = ["a.jpg", "a(1).jpg", "a.jpg.json", "a.jpg(1).json"]
     assert find_documents(names)[1] == {"a.jpg(1).json": ["a(1).jpg"], "a.jpg.json": ["a.jpg"]}
-
-
-def test_ten_thousand_photos_of_a_folder_take_a_moment() -> None:
-    names = [f"IMG_{number}.jpg{end}" for number in range(10_000) for end in ("", ".json")]
-    assert sum(map(len, find_documents(names)[1].values())) == 10_000

@@ -1,10 +1,10 @@
 """A folder of photos as tables: every document beside them, what is hostile, and what people corrected."""
 
+import calendar
 import csv
 import io
 import json
 import os
-import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -334,22 +334,6 @@ def test_a_doubtful_text_is_unjudged_in_the_set(tmp_path: Path, monkeypatch: pyt
     assert {*files.loc[judged["image_id"].astype(str)]} == certain
 
 
-MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-
-
 def list_answers(photos: list[DrawnPhoto], events: Path) -> dict[str, tuple[set[str], set[str]]]:
     """By English name of a tag: the photos that have it, and those that certainly do not."""
     answers: dict[str, tuple[set[str], set[str]]] = {}
@@ -378,7 +362,7 @@ def list_answers(photos: list[DrawnPhoto], events: Path) -> dict[str, tuple[set[
             season = ("winter", "spring", "summer", "autumn")[(one.taken_at.month % 12 // 3 + 2 * south) % 4]
             year, first = one.taken_at.year, one.taken_at.year - (one.taken_at.month < 3)
             years = f"{first}/{(first + 1) % 100:02}" if one.taken_at.month in (12, 1, 2) else str(year)
-            month = f"{MONTHS[one.taken_at.month - 1]} {year}"
+            month = f"{calendar.month_name[one.taken_at.month]} {year}"
             for tag in (str(year), month, f"{one.taken_at.day} {month}", f"{season} of {years}"):
                 tags.setdefault(tag, set()).add(one.name)
     for tag, yes in tags.items():
@@ -468,46 +452,3 @@ def test_an_album_becomes_queries_whose_every_judgment_the_oracle_shares(
     assert "Gracie" in texts and any(text.startswith("only ") for text in texts), texts
     assert any(" without " in text for text in texts) and any(" and " in text for text in texts)
     assert set(queries["source"]) == {"file", "both"}
-
-
-@pytest.mark.thorough
-def test_600_photos_become_300_questions_of_six_kinds_within_five_minutes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    photos, start = draw_album(600, 5), time.monotonic()
-    build_album(tmp_path, photos, monkeypatch)
-    queries = check_set(tmp_path, photos)
-    kinds = {kind for kinds in queries["fact_kinds"] for kind in kinds} | set(queries["family"].dropna())
-    assert len(queries) >= 300 and len(kinds) >= 6, kinds
-    assert time.monotonic() - start < 300
-
-
-@pytest.mark.thorough
-def test_a_search_that_reads_metadata_and_one_that_sees_pixels_have_different_profiles(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    photos = draw_album(200, 9)
-    build_album(tmp_path, photos, monkeypatch)
-    queries = read_set(tmp_path / "datasets/photos/v1").tables.queries
-    files = {
-        one.name: {
-            *(one.taken_at.strftime("%-d %B %Y").split() if one.taken_at else ()),
-            *(f"{one.city} {' '.join(PLACES[one.city][:2])}".split() if one.city else ()),
-        }
-        for one in photos
-    }
-    pixels = {one.name: {word for name in one.people | one.keywords for word in name.split()} for one in photos}
-    profiles = {}
-    for system, words in (("metadata", files), ("pixels", pixels)):
-        run = {
-            text: sorted(words, key=lambda name: (-len(words[name] & set(text.replace(",", "").split())), name))[:50]
-            for text in queries["text"]
-        }
-        (tmp_path / f"{system}.json").write_text(json.dumps(run))
-        typed = ["evaluate", "photos", "--run", f"{system}.json", "--ids", "file_name", "--no-page", "--json"]
-        (result,) = json.loads(invoke(*typed, "--metrics", "ndcg@10", catch=False).stdout)["results"]
-        profiles[system] = {(row["slice"], row["value"]): row["mean"] for row in result["slices"]}
-    for kind in ("date", "place"):
-        assert profiles["metadata"]["fact_kinds", kind] > profiles["pixels"]["fact_kinds", kind] + 0.1
-    assert profiles["pixels"]["fact_kinds", "keyword"] > profiles["metadata"]["fact_kinds", "keyword"] + 0.1
-    assert profiles["metadata"]["source", "file"] > profiles["pixels"]["source", "file"] + 0.1

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import example
 from hypothesis import strategies as st
-from PIL import Image, ImageDraw, ImageEnhance
+from PIL import Image, ImageDraw
 
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from querytruth.backends.images import same_images
@@ -321,43 +321,6 @@ def scene(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
         shape((x - r, y - r, x + r, y + r), fill=tuple(rng.integers(0, 256, 3).tolist()))
     noise = rng.normal(0, 6, (height, width, 1))
     return Image.fromarray((np.asarray(image) + noise).clip(0, 255).astype(np.uint8))
-
-
-def marked(image: Image.Image) -> Image.Image:
-    image = image.copy()
-    ImageDraw.Draw(image).text((image.width * 0.62, image.height * 0.9), "(c) sample", fill="white", font_size=12)
-    return image
-
-
-EDITS: dict[str, Callable[[Image.Image], Image.Image]] = {
-    "recompressed": lambda image: image,
-    "smaller": lambda image: image.resize((image.width * 2 // 5, image.height * 2 // 5), Image.Resampling.BOX),
-    "brighter": lambda image: ImageEnhance.Brightness(image).enhance(1.1),
-    "marked": marked,
-}
-
-
-def planted_album(folder: Path, scenes: int) -> pd.DataFrame:
-    """Scenes of which every second has a copy of each kind of edit; items are named <scene>-<edit>."""
-    for seed in range(scenes):
-        image = scene(seed)
-        image.save(folder / f"{seed:03}-whole.jpg", quality=92)
-        for number, (name, edit) in enumerate(EDITS.items() if seed % 2 else ()):
-            edit(image).save(folder / f"{seed:03}-{name}.jpg", quality=50 + 10 * number)
-    return scanned(folder)
-
-
-@pytest.mark.thorough
-def test_a_planted_albums_copies_are_found_and_nothing_else(tmp_path: Path) -> None:
-    frame = planted_album(tmp_path, 80)
-    found = find_duplicates(frame, distance=6)
-    together = {pair for group in groups(found) for pair in combinations(sorted(group), 2)}
-    right = {(one, other) for one, other in together if one[:3] == other[:3]}
-    planted = sum(1 for one, other in combinations(frame["item"], 2) if one[:3] == other[:3])
-    assert len(right) == len(together), "no two scenes in one group"
-    assert len(right) >= 0.97 * planted == 0.97 * 400
-    stand = found.table[found.table["is_representative"]]["item"]
-    assert not stand.str.contains("smaller").any(), "a smaller one stands for none"
 
 
 def test_transparent_icons_and_plain_areas_do_not_fall_into_one_group(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from querytruth.sets import set_files
 from tests.images import draw_scene
 from tests.review.server.pages import ReviewClient, open_client
 from tests.tiny_dual_encoders import save_dual_encoder
-from tests.worlds import build_of, save_photo
+from tests.worlds import build_of
 
 
 @pytest.fixture(scope="module")
@@ -71,43 +71,6 @@ def test_two_decisions_make_the_next_version_and_nothing_else_changes(tmp_path: 
     assert rebuild_tables(second.path).digest == second.manifest["content_digest"]
     assert rebuild_tables(first.path).digest == first.manifest["content_digest"], "that one holds none of them"
     assert publish_decisions(second.path).waiting_count == 0 and not build_album(tmp_path, album).is_new
-
-
-@pytest.mark.thorough
-def test_undone_it_is_as_before_and_the_version_in_between_still_builds(tmp_path: Path, album: Path) -> None:
-    first = build_album(tmp_path, album)
-    page = page_of(first)
-    key = page.get("/api/duplicates/queue").json()["keys"][0]
-    say(page, key, "different")
-    second = build_album(tmp_path, album)
-    page = page_of(second)
-    (apart,) = page.get("/api/duplicates/queue", params={"state": "decided"}).json()["keys"]
-    assert apart.startswith("apart/"), "they are in no group together, and can be decided anew"
-    assert page.post("/api/duplicates/undo", {"view": "duplicates"}).json()["card"]["own"] is None
-    assert publish_decisions(second.path).waiting_count == 1
-    assert rebuild_tables(second.path).digest == second.manifest["content_digest"]
-    third = build_album(tmp_path, album)
-    assert third.manifest["content_digest"] == first.manifest["content_digest"] and third.version == 3
-
-
-@pytest.mark.thorough
-def test_a_decision_on_an_image_that_is_gone_is_listed(tmp_path: Path, album: Path) -> None:
-    first = build_album(tmp_path, album)
-    page = page_of(first)
-    key = page.get("/api/duplicates/queue").json()["keys"][0]
-    say(page, key, "different")
-    other = page.get("/api/duplicates/cards", params={"key": key}).json()["cards"][0]["other"]
-    less = tmp_path / "less"
-    for file in album.rglob("*"):
-        if file.is_file() and file.relative_to(album).as_posix() != other["name"]:
-            copy = less / file.relative_to(album)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(file.read_bytes())
-    again = build_album(tmp_path, less)
-    ((decision, why),) = again.stale
-    assert other["image_id"] in decision.text and "missing" in why
-    applied = publish_decisions(again.path)
-    assert (applied.stale, applied.waiting_count) == (again.stale, 0), "applying on top of it forgets neither"
 
 
 @pytest.mark.thorough
@@ -174,31 +137,6 @@ def test_what_is_rescued_comes_on_top_of_what_the_build_chooses(tmp_path: Path, 
 
 
 @pytest.mark.slow
-def test_who_is_rescued_takes_nobody_s_turn(tmp_path: Path) -> None:
-    rules = "filter: {min_side: 200}, select: {count: 8}"
-    for n in range(24):
-        save_photo(tmp_path / "pile" / f"{n:02}.jpg", n, day=1 + n, size=(400, 300) if n % 2 else (160, 120))
-    first = build(tmp_path, tmp_path / "pile", rules)
-    page = page_of(first)
-    wanted = {rescue(page, card) for card in cards(page, reason="too_small").values()}
-    second = build(tmp_path, tmp_path / "pile", rules)
-    assert len(wanted) == 12 and items(second) == items(first) | wanted and len(items(second)) == 20
-
-
-@pytest.mark.slow
-def test_an_undone_rescue_is_as_before_and_the_version_between_still_builds(tmp_path: Path, album: Path) -> None:
-    first = build(tmp_path, album)
-    rescue(page := page_of(first), cards(page, reason="too_large")[WIDE])
-    second = build(tmp_path, album)
-    answer = page_of(second).post("/api/rejects/undo", {"view": "rejects"}).json()["card"]
-    assert answer["undone_name"] == WIDE and answer["undone"] == 1, "it is no reject of this version"
-    assert publish_decisions(second.path).waiting_count == 1
-    assert rebuild_tables(second.path).digest == second.manifest["content_digest"]
-    third = build(tmp_path, album)
-    assert third.manifest["content_digest"] == first.manifest["content_digest"] and third.version == 3
-
-
-@pytest.mark.slow
 def test_a_rescued_image_that_counts_as_another_is_listed_and_says_so_on_the_page(tmp_path: Path) -> None:
     pile = tmp_path / "pile"
     pile.mkdir()
@@ -227,20 +165,6 @@ def test_a_rescued_image_that_is_gone_or_was_replaced_is_listed(tmp_path: Path, 
     assert second.manifest["content_digest"] == first.manifest["content_digest"]
     (pile / WIDE).unlink()
     assert [word.text for word, _ in build(tmp_path, pile).stale] == [WIDE]
-
-
-@pytest.mark.slow
-def test_two_files_of_the_same_bytes_are_rescued_as_one_image(tmp_path: Path) -> None:
-    pile = tmp_path / "pile"
-    pile.mkdir()
-    draw_scene(0, (400, 300)).save(pile / "0.jpg")
-    draw_scene(1, (100, 80)).save(pile / "a.jpg")
-    shutil.copy(pile / "a.jpg", pile / "b.jpg")
-    first = build(tmp_path, pile, "filter: {min_side: 200}")
-    rescue(page := page_of(first), cards(page)["b.jpg"])
-    second = build(tmp_path, pile, "filter: {min_side: 200}")
-    assert items(second) == {"0.jpg", "a.jpg"} and not second.stale
-    assert rebuild_tables(second.path).digest == second.manifest["content_digest"]
 
 
 @pytest.mark.thorough
@@ -287,20 +211,6 @@ def test_an_embedder_finds_what_hashes_do_not_and_encodes_nothing_twice(
 def _is(image: Image.Image, seed: int) -> bool:
     difference = np.asarray(image, dtype=int) - np.asarray(draw_scene(seed), dtype=int)
     return bool(np.abs(difference).mean() < 10)
-
-
-@pytest.mark.thorough
-def test_a_real_tiny_model_runs_through_the_whole_build(tmp_path: Path) -> None:
-    folder, model = tmp_path / "album", save_dual_encoder("chinese_clip", tmp_path / "model")
-    folder.mkdir()
-    for n in range(3):
-        draw_scene(n).save(folder / f"{n}.png")
-    draw_scene(0).save(folder / "same.bmp")
-    keys = ["name=a", f"images={folder}", f"out={tmp_path / 'sets'}", "near_duplicates.cosine=1.0"]
-    with active_run(BuildRun()):
-        result = build_set(load_definition(None, [*keys, f"near_duplicates.embedder={model}"], "gallery"))
-    assert result.manifest["counts"]["images"] == 3
-    assert list(set_files.verify_set(result.path)) == []
 
 
 @pytest.mark.thorough

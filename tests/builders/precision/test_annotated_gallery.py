@@ -16,7 +16,6 @@ from builders.precision import annotated_gallery
 from builders.precision.annotated_gallery import AnnotatedGallery, AnnotationFile
 from builders.precision.annotation_files import read_annotations
 from builders.precision.label_index import LabelListFile, LabelLists, join_label_lists
-from querytruth.backends.files.column_profile import ReadingOptions, use_table_options
 from querytruth.errors import UserError
 from querytruth.records import image_id_of_source
 from querytruth.sets.ledger import Ledger, rejection_table
@@ -241,25 +240,6 @@ def test_neither_the_order_of_records_nor_that_of_files_matters(
     ]
     chance.shuffle(shuffled)
     assert outcome(*shuffled) == first
-
-
-@settings(max_examples=100)
-@given(st.lists(st.lists(st.floats(-50, 150), min_size=4, max_size=4), max_size=20), st.integers(1, 7))
-@pytest.mark.thorough
-def test_shares_equal_those_worked_out_one_by_one(
-    tmp_path_factory: pytest.TempPathFactory, sides: list[list[float]], block: int
-) -> None:
-    sides = [BOX["bbox"], *sides]  # one that is no share of its image, so that none is read as one
-    with pytest.MonkeyPatch.context() as patch, use_table_options(ReadingOptions(bad_rows=1)):
-        patch.setattr(annotated_gallery, "_BLOCK", block)
-        gallery, ledger = join(tmp_path_factory.mktemp("shares"), coco(annotations=[BOX | {"bbox": s} for s in sides]))
-    wanted = []
-    for x, y, width, height in sides:
-        across, down = min(x + width, 100) - max(x, 0), min(y + height, 80) - max(y, 0)
-        if min(width, height, across, down) > 0:
-            wanted.append(across * down / 8000)
-    assert gallery.box_share.tolist() == wanted
-    assert len(ledger.rows()) == len(sides) - len(wanted)
 
 
 def test_real_boxes_join_as_counted_plainly(shared: Callable[[str], Path]) -> None:

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from builders.precision.annotated_gallery import AnnotationFile
@@ -19,7 +17,6 @@ from builders.precision.annotation_files import read_annotations, read_results
 from builders.precision.annotation_records import parse_annotation, parse_image
 from querytruth.backends.files import json_stream
 from querytruth.backends.files.column_profile import ReadingOptions, use_table_options
-from querytruth.backends.files.json_stream import JsonObjectReader
 from querytruth.errors import UserError
 
 Shared = Callable[[str], Path]
@@ -34,7 +31,6 @@ BOX = {
     "area": 1200,
 }
 CATEGORY = {"id": 3, "name": "Cigar/Cigarette "}
-NAN, INF = float("nan"), float("inf")
 
 
 def coco(images: Any = (IMAGE,), annotations: Any = (BOX,), categories: Any = (CATEGORY,), **more: Any) -> bytes:
@@ -88,7 +84,7 @@ def test_the_columns_of_a_small_file(read: Read) -> None:
 
 
 ODD_BOXES = [None, "}, {", {}, BOX | {"bbox": [1, 2, 3]}, BOX | {"image_id": True}, BOX | {"iscrowd": "0"}]
-ODD_IMAGES = [7, {"file_name": "b.jpg"}, {"id": 8}, {"id": 8, "file_name": "half \ud83d.jpg"}, {"id": NAN}]
+ODD_IMAGES = [7, {"file_name": "b.jpg"}, {"id": 8}, {"id": 8, "file_name": "half \ud83d.jpg"}, {"id": float("nan")}]
 
 
 @pytest.mark.parametrize("record", ODD_BOXES)
@@ -210,44 +206,6 @@ def test_annotations_may_come_first_and_arrays_may_be_empty(read: Read) -> None:
     empty = read(coco([], []))
     assert (len(empty.images), len(empty.boxes), empty.boxes_entered) == (0, 0, 0)
     assert_frame_equal(empty.boxes, turned.boxes[:0])
-
-
-FINE_BOXES = [
-    BOX,
-    BOX | {"iscrowd": True},
-    BOX | {"bbox": [0, -1.5, 1e300, 2**60]},
-    BOX | {"segmentation": [[1, 2]]},
-]
-TWICE = [IMAGE | {"width": 90}, IMAGE | {"date_captured": "now"}]
-QUIRKS = [
-    BOX | {"bbox": [1, NAN, 2, INF]},
-    BOX | {"bbox": [10**400, -(10**400), 1, 1]},
-    BOX | {"image_id": "s"},
-]
-box_records = st.lists(st.sampled_from(FINE_BOXES * 4 + QUIRKS + ODD_BOXES), max_size=30)
-image_records = st.lists(st.sampled_from([IMAGE | {"id": n} for n in range(9)] + TWICE + ODD_IMAGES), max_size=20)
-
-
-@settings(max_examples=150)
-@given(image_records, box_records, st.integers(1, 300))
-@pytest.mark.slow
-def test_the_fast_way_and_the_slow_way_give_the_same_tables(
-    tmp_path_factory: pytest.TempPathFactory, images: list[Any], boxes: list[Any], window: int
-) -> None:
-    path = tmp_path_factory.mktemp("ways") / "f.json"
-    path.write_bytes(coco(images, boxes))
-    with pytest.MonkeyPatch.context() as patch, use_table_options(ReadingOptions(bad_rows=1)):
-        found = [read_annotations(path)]
-        patch.setattr(json_stream, "WINDOW", window)
-        found.append(read_annotations(path))
-        patch.setattr(JsonObjectReader, "_decode_window", lambda *_: (None, False))
-        found.append(read_annotations(path))
-    for other in found[1:]:
-        assert (other.sha256, other.boxes_entered) == (found[0].sha256, len(boxes))
-        for table in ("images", "boxes", "rejected_images", "rejected_boxes"):
-            assert_frame_equal(getattr(other, table), getattr(found[0], table))
-    assert len(found[0].boxes) + len(found[0].rejected_boxes) == len(boxes)
-    assert len(found[0].images) + len(found[0].rejected_images) == len(images)
 
 
 @pytest.mark.parametrize("window", [11, 1 << 20])

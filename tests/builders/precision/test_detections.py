@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from builders.lint import lint_tables
-from builders.publication import BuildResult, publish_decisions
+from builders.publication import BuildResult
 from flows.definition_checks import check_before_build
 from flows.definition_loader import load_definition
 from flows.rebuild import rebuild_tables
@@ -22,32 +22,10 @@ from querytruth.cli.build_output import PLAN_PRINTERS
 from querytruth.errors import UserError
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
-from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import StoredSet, read_set, verify_set
 from tests.flows.scripted_judge import ScriptedJudge, answer_pairs, digests_of, list_judged
 from tests.loopback import loopback
-
-COCO = Path(__file__).parents[4] / "shared" / "data" / "coco_tiny"
-DEFINITION: dict[str, Any] = {
-    "kind": "precision",
-    "annotations": "instances.json",
-    "labels": "coco80",
-    "near_duplicates": {"distance": None},
-    "searchable": {"min_images": 2},
-    "mixes": {"levels": 2, "mode": "exhaustive", "min_images": 2},
-    "languages": ["en"],
-    "texts": ["word"],
-    "lose_at_most": None,
-}
-
-
-def build(folder: Path, name: str, annotations: dict[str, Any], **keys: Any) -> set_files.StoredSet:
-    """A set of these annotations; keys of the definition beside them."""
-    (folder / "instances.json").write_text(json.dumps(annotations))
-    definition = DEFINITION | {"name": name, "out": str(folder / "sets")} | keys
-    (folder / f"{name}.yaml").write_text(json.dumps(definition))
-    return set_files.read_set(build_set(load_definition(folder / f"{name}.yaml", [], "precision")).path)
 
 
 def right_images(tables: Tables) -> dict[str, set[str]]:
@@ -55,55 +33,6 @@ def right_images(tables: Tables) -> dict[str, set[str]]:
     text = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     right = tables.qrels[tables.qrels["relevance"] > 0]
     return {text[query]: set(rows["image_id"]) for query, rows in right.groupby("query_id", observed=True)}
-
-
-def accept_all(stored: set_files.StoredSet) -> set_files.StoredSet:
-    """The next version, once a reviewer has said of each candidate that it is right."""
-    text = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))
-    decisions = [
-        QueryDecision(
-            row.query_id, text[row.query_id], "grade", row.image_id, relevance=1, reviewer="lin", at="2026-01-01"
-        )
-        for row in open_candidate_judgments(stored.tables).itertuples()
-    ]
-    append_decisions(stored.path.parent, decisions)
-    return set_files.read_set(publish_decisions(stored.path).path)
-
-
-def take_out(annotations: dict[str, Any], count: int, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The annotations without all boxes of so many (image, label) pairs, and a detector's results that have them: with
-    noisy sides, among unsure detections of labels that are not there."""
-    chance = random.Random(seed)
-    pairs = sorted({(one["image_id"], one["category_id"]) for one in annotations["annotations"]})
-    gone = set(chance.sample(pairs, count))
-    results = []
-    for one in annotations["annotations"]:
-        sides = [side + chance.uniform(-3, 3) for side in one["bbox"][:2]] + [max(side, 8) for side in one["bbox"][2:]]
-        found = {"image_id": one["image_id"], "category_id": one["category_id"], "bbox": sides}
-        results.append(found | {"score": chance.uniform(0.6, 1)})
-        noise = {"category_id": chance.choice(annotations["categories"])["id"], "score": chance.uniform(0, 0.4)}
-        results.append(found | noise)
-    kept = [one for one in annotations["annotations"] if (one["image_id"], one["category_id"]) not in gone]
-    return annotations | {"annotations": kept}, results
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(not COCO.is_dir(), reason="no shared data beside the checkout")
-def test_boxes_that_annotators_left_out_come_back_through_review(tmp_path: Path) -> None:
-    whole = json.loads((COCO / "annotations" / "instances_val2017.json").read_text())
-    truth = right_images(build(tmp_path, "whole", whole).tables)
-    lacking, results = take_out(whole, 30, seed=3)
-    (tmp_path / "yolo.json").write_text(json.dumps(results))
-    damaged = right_images(build(tmp_path, "damaged", lacking).tables)
-    with_detector = build(tmp_path, "lacking", lacking, detections={"results": "yolo.json"})
-    queries = set(right_images(with_detector.tables))
-    assert sum(damaged[text] != truth[text] for text in queries) > 5, "the damage is seen"
-    stage = next(one for one in with_detector.manifest["funnel"] if one["stage"] == "detections")
-    assert stage["rejected"]["below_score"] == len(whole["annotations"])
-    assert stage["accepted"] >= 30
-    assert right_images(with_detector.tables) == damaged, "a detection is no truth before a person says so"
-    reviewed = right_images(accept_all(with_detector).tables)
-    assert {text: reviewed[text] for text in queries} == {text: truth[text] for text in queries}
 
 
 def detections_of(*boxes: tuple[int, int, float]) -> str:

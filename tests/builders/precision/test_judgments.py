@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import prompts
@@ -16,7 +16,6 @@ from builders.precision.judgments import QueryWording, SeedJudge, build_queries_
 from builders.precision.label_index import build_label_index
 from builders.precision.mixes import MixRules, build_seed_table, find_mixes, find_searchable_concepts
 from builders.precision.tag_tree import LabelConcept, TagTree
-from querytruth.errors import UserError
 from querytruth.sets.ledger import Ledger
 from tests.property_runs import few_and_many
 
@@ -166,37 +165,3 @@ def test_truth_equals_the_oracle(world: dict[str, Any], least: int, reading: str
                 assert len(mix) > 1
                 assert sum(n not in right[code] for code in mix) == 1, "a near miss lacks just one label"
     assert not judged
-
-
-@pytest.mark.thorough
-@settings(max_examples=500)
-@given(world=worlds())
-def test_contradictions_are_refused_and_only_those(world: dict[str, Any]) -> None:
-    if accepted(world) is None:
-        with pytest.raises(UserError):
-            build_compatibility(tree_of(world), map_of(world))
-    else:
-        build_compatibility(tree_of(world), map_of(world))
-
-
-@pytest.mark.thorough
-@settings(max_examples=200)
-@given(world=worlds(), draws=st.integers(1, 3), cap=st.none() | st.integers(0, 4), seed=st.integers(0, 5))
-def test_sampled_mixes_are_some_of_the_exhaustive_ones(
-    world: dict[str, Any], draws: int, cap: int | None, seed: int
-) -> None:
-    assume(accepted(world) is not None)
-    tree, gallery = tree_of(world), gallery_of(world)
-    closed = build_compatibility(tree, map_of(world))
-    index = build_label_index(gallery, LABELS, closed, RATIO)
-    labels, _ = find_searchable_concepts(index, tree, Ledger(), min_images=1, support_rule="any", with_parents=False)
-    caps = [] if cap is None else [cap]
-    every = find_mixes(labels, index, tree, closed, MixRules(3, "exhaustive", None, [], 1, 0), Ledger())
-    some = find_mixes(labels, index, tree, closed, MixRules(3, "sampled", draws, caps, 1, seed), Ledger())
-    again = find_mixes(labels, index, tree, closed, MixRules(3, "sampled", draws, caps, 1, seed), Ledger())
-    assert some == again
-    for level, wide in zip(some, every, strict=True):
-        assert set(level) <= set(wide)
-        assert cap is None or len(level) <= cap
-    if draws == 3 and cap is None and len(labels) <= 4:
-        assert some[0] == every[0]  # as many draws as there are others: all pairs

@@ -1,11 +1,7 @@
 """What becomes of the texts that a chat model writes for a query."""
 
-import string
-
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from builders.precision.compatibility import build_compatibility
 from builders.precision.phrasings import (
@@ -146,21 +142,3 @@ def test_a_phrasing_has_the_judgments_of_its_query() -> None:
     assert own[["image_id", "relevance"]].values.tolist() == [["a", 2], ["b", 0]]
     assert list(rows["query_id"]) == sorted(rows["query_id"]) and len(rows) == 6, "nothing is judged of q3"
     assert add_phrasings(QUERIES, found[:1])[1] == {new.at["any dog", "query_id"]: "q2"}, "whatever else was written"
-
-
-@given(
-    st.dictionaries(st.text(string.ascii_lowercase, min_size=1, max_size=2), st.integers(0, 4), max_size=8),
-    st.dictionaries(st.text(string.ascii_uppercase, min_size=1, max_size=2), st.integers(0, 7), max_size=8),
-)
-def test_each_new_query_has_the_rows_of_its_source(sizes: dict[str, int], picks: dict[str, int]) -> None:
-    names = sorted(sizes)
-    rows = [(name, number) for name in names for number in range(sizes[name])]
-    judgments = pd.DataFrame(rows, columns=["query_id", "number"]).astype({"query_id": "str"})
-    source_of = {new: names[pick % len(names)] for new, pick in picks.items()} if names else {}
-    repeated = repeat_judgments(judgments, source_of)
-    found = {name: list(group["number"]) for name, group in repeated.groupby("query_id")}
-    expected = {name: list(range(sizes[name])) for name in names} | {
-        n: list(range(sizes[s])) for n, s in source_of.items()
-    }
-    assert found == {name: numbers for name, numbers in expected.items() if numbers}
-    assert repeated["query_id"].dtype == judgments["query_id"].dtype

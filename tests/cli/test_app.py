@@ -44,40 +44,6 @@ def test_init_plan_build_show_export(run: Run, tmp_path: Path, make_world: Calla
     assert run.json("show", "pets")["name"] == "pets"
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "line"),
-    [
-        (["show", "nothing"], 1, "has no published version"),
-        (["build", "precision", "gone.yaml"], 1, "querytruth init"),
-        (["export", "nothing", "trek", "out"], 1, "did you mean 'trec'?"),
-        (["init", "precison"], 1, "did you mean 'precision'?"),
-        (["build", "precision"], 2, "DEFINITION.yaml (build): is missing"),
-        (["verify"], 2, "SET (command line): is required by querytruth verify"),
-        (["nonsense"], 2, "is not a known command of querytruth"),
-        (["build", "precision", "x.yaml", "--workers", "many"], 2, "--workers"),
-    ],
-)
-@pytest.mark.thorough
-def test_a_wrong_call_is_one_line_and_says_what_next(run: Run, words: list[str], code: int, line: str) -> None:
-    told = run.error(*words, code=code)
-    assert line in told and told.count("error ") == 1
-
-
-@pytest.mark.thorough
-def test_a_damaged_set_ends_with_1_and_names_the_file(
-    run: Run, tmp_path: Path, make_world: Callable[..., Path]
-) -> None:
-    make_world()
-    run("build", "precision", "pets.yaml")
-    table = tmp_path / "sets" / "pets" / "v1" / "qrels.parquet"
-    data = bytearray(table.read_bytes())
-    data[len(data) // 2] ^= 1
-    table.write_bytes(data)
-    verify = ("verify", "pets", "--out", "sets")
-    assert "qrels.parquet: its checksum does not match" in run(*verify, code=1)[0].replace("\n", "")
-    assert run.json(*verify, code=1)["problems"]
-
-
 @pytest.mark.thorough
 def test_every_command_has_help_with_an_example(run: Run) -> None:
     top = run("--help")[0]
@@ -140,29 +106,21 @@ def loaded_by(code: str, names: tuple[str, ...]) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def test_the_command_starts_without_heavy_libraries() -> None:
+@pytest.mark.parametrize(
+    ("module", "unused"),
+    [
+        ("querytruth.cli.app", (*_HEAVY, "packaging", "rich.progress")),
+        ("flows.review_site", ("scipy", "torch", "sqlalchemy", "prefect", "querytruth.evaluation.statistics")),
+        ("builders.precision.annotation_files", ("scipy", "torch", "sqlalchemy")),
+        (
+            "flows.set_kinds",
+            ("fastapi", "sqlalchemy", "scipy.optimize", "scipy.sparse.csgraph", "faiss", "torch", "prefect"),
+        ),
+    ],
+)
+def test_a_part_starts_without_the_libraries_that_it_may_not_need(module: str, unused: tuple[str, ...]) -> None:
     """Each of them takes longer than all else that a command does before its own work."""
-    assert loaded_by("import querytruth.cli.app", (*_HEAVY, "packaging", "rich.progress")) == "[]"
-
-
-def test_opening_the_review_page_loads_nothing_that_evaluates() -> None:
-    """Runs to judge alone need it: a fifth of the page's imports."""
-    assert loaded_by("import flows.review_site", ("scipy", "torch", "querytruth.evaluation.statistics")) == "[]"
-
-
-def test_reading_annotations_loads_no_scipy() -> None:
-    """Only a map of symmetric labels needs it: a fifth of what the reader loads."""
-    assert loaded_by("import builders.precision.annotation_files", ("scipy", "torch", "sqlalchemy")) == "[]"
-
-
-def test_a_build_loads_no_server_and_no_database_before_it_needs_one() -> None:
-    """A quarter of the start of each build."""
-    unused = ("fastapi", "sqlalchemy", "scipy.optimize", "scipy.sparse.csgraph", "faiss", "torch", "prefect")
-    assert loaded_by("import flows.set_kinds", unused) == "[]"
-
-
-def test_the_page_of_a_set_without_audits_loads_no_store_of_replies() -> None:
-    assert loaded_by("import flows.review_site", ("sqlalchemy", "scipy.optimize", "torch", "prefect")) == "[]"
+    assert loaded_by(f"import {module}", unused) == "[]"
 
 
 def test_an_evaluation_loads_no_store_of_replies_and_no_audit(tmp_path: Path) -> None:
@@ -313,23 +271,6 @@ def test_a_set_is_built_evaluated_and_linted(album: Path) -> None:
     (result,) = (album / "datasets" / "album" / "evaluations").rglob("result.json")
     assert "torch" not in json.loads(result.read_text("utf-8"))["envelope"]["versions"]
     run_without_torch(album, "lint", "album")
-
-
-@pytest.mark.parametrize(
-    ("keys", "library"),
-    [
-        ({"ambiguity": {"text_embedder": "model"}}, "torch"),
-        ({"ambiguity": {"text_embedder": "char_ngrams", "image_embedder": "model"}}, "torch"),
-        ({"captions": {"model": "qwen_vl", "options": {"name": "model"}, "prompt": ["en/caption"]}}, "torch"),
-    ],
-)
-@pytest.mark.thorough
-def test_a_build_with_a_model_names_what_is_missing(album: Path, keys: dict[str, object], library: str) -> None:
-    (album / "model").mkdir()
-    (album / "model" / "config.json").write_text("{}")
-    path = write_recall(album, **keys)
-    _, err = run_without_torch(album, "build", "recall", path, "--in-process", code=1)
-    assert f"needs {library}, which is not installed. Next: pip install {library}" in err
 
 
 @pytest.mark.thorough

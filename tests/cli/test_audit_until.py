@@ -1,24 +1,16 @@
 """An audit until a goal: the next card is the one that counts, and what the certificate states is true."""
 
-import contextlib
 import json
-import re
-import subprocess
-import sys
-import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import pandas as pd
 import pytest
-import requests
 
 import querytruth as qt
 from querytruth.audit.audit_files import lock_cards, read_audit, read_cards
-from querytruth.records import stable_hash
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
@@ -41,13 +33,8 @@ def relevant(query: str, image: str) -> bool:
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
     """A set whose truth has one image of each query and a wrong one, and a run that ranks relevant images well."""
-    return make_world(tmp_path, is_judged=True)
-
-
-def make_world(tmp_path: Path, *, is_judged: bool) -> Path:
     queries, images = [f"q{n}" for n in range(QUERIES)], [f"i{n}" for n in range(IMAGES)]
     marked = [(query, f"i{query[1:]}", 1) for query in queries if query != "q3"] + [("q5", "i40", 1)]
-    marked = marked if is_judged else []
     qrels = pd.DataFrame(marked, columns=["query_id", "image_id", "relevance"]).astype({"relevance": "int8"})
     qrels = qrels.assign(judged_by="source", evidence=None)
     question = dict.fromkeys(("labels",)) | {"language": "en", "style": "word", "level": 1}
@@ -100,26 +87,6 @@ def answer_all(client: ReviewClient) -> None:
             answer(client, key)
 
 
-@pytest.mark.thorough
-def test_a_truth_begins_with_the_certificate(run: Run, tmp_path: Path) -> None:
-    """A set of own queries that nobody judged, as docs/truth.md types it."""
-    world = make_world(tmp_path, is_judged=False)
-    out = ["--out", world / "sets"]
-    given = ["small", "--run", world / "one.trec", "--depth", 30, "--until", "recall=0.9", *out]
-    assert run.json("audit", "plan", *given)["judgments"] > 0
-    start(run, world)
-    message = run.error("review", "export-csv", "small", "--audit", "audit", *out)
-    assert "hands out its cards one by one" in message and "querytruth review small" in message
-    answer_all(page(world, "lin"))
-    stated = run.json("audit", "report", "small", *out)["certificate"]
-    assert stated["is_reached"] and 0 < stated["wrong_at_most"] < 0.03
-    run("apply", "small", *out)
-    newest = qt.load("small", out=world / "sets")
-    held = set(newest.qrels[newest.qrels["relevance"] > 0][["query_id", "image_id"]].itertuples(index=False, name=None))
-    assert held and all(relevant(*pair) for pair in held)
-    assert run.json("evaluate", "small", "--run", world / "one.trec", *out)
-
-
 def test_one_person_certifies_the_set_and_everything_shows_it(run: Run, world: Path) -> None:
     out = start(run, world)
     client = page(world, "lin")
@@ -159,41 +126,6 @@ def test_one_person_certifies_the_set_and_everything_shows_it(run: Run, world: P
     same = ["--candidate", world / "one.trec", "--baseline", world / "one.trec"]
     message = run.error("gate", "small/v1", *same, "--require-certificate", *out)
     assert "has no certificate" in message and "--until" in message
-
-
-@pytest.mark.thorough
-def test_a_person_who_errs_is_told_so_and_the_truth_is_as_stated(run: Run, world: Path) -> None:
-    """They call every eighth pair relevant at the first look that is not, at the second and third look none."""
-    out = start(run, world)
-    client = page(world, "lin")
-
-    def respond(key: str) -> None:
-        rating, query, image = key.split("/")
-        slips = "~" not in rating and stable_hash(query, image) % 8 == 0
-        grade = int(relevant(query, image) or slips)
-        assert client.post("/api/audit/decide", {"view": "audit", "key": key, "grade": grade}).status_code == 200
-
-    while not (stated := describe(run, out))["is_reached"]:
-        for key in next_cards(client)["keys"]:
-            respond(key)
-    assert stated["judged_again"] == 0, "the answers are taken as right so far"
-    while keys := next_cards(client)["keys"]:
-        for key in keys:
-            respond(key)
-            (card,) = client.get("/api/audit/cards", params={"key": key}).json()["cards"]
-            assert key.count("/") == 2 and card
-    stated = describe(run, out)
-    assert stated["is_reached"] and stated["judged_again"] > 100
-    run("apply", "small", *out)
-    rows = qt.load("small", out=world / "sets").qrels
-    held = set(rows[rows["relevance"] > 0][["query_id", "image_id"]].itertuples(index=False, name=None))
-    wrong = sum(not relevant(*pair) for pair in held) / len(held)
-    assert wrong <= stated["wrong_at_most"] and wrong < 0.05, "third looks took the slips out"
-
-
-def describe(run: Run, out: list[object]) -> dict[str, Any]:
-    report = run("audit", "report", "small", "--json", "--no-page", *out)[0]
-    return dict(json.loads(report)["certificate"])
 
 
 def test_people_who_judge_at_once_are_asked_different_cards(run: Run, world: Path) -> None:
@@ -305,73 +237,6 @@ def test_a_judges_scores_save_judgments_and_are_calibrated_on_the_answers(run: R
     assert found["area"] > 0.9 and found["answers"] <= scored["certificate"]["asked"]
     assert sum(one["pairs"] for one in found["curve"]) == found["answers"]
     assert "expected calibration error" in run("judge", "check", "small", *judge, *out)[0]
-
-
-class KilledPage:
-    """`querytruth review` as a process of its own, to be killed."""
-
-    def __init__(self, world: Path, reviewer: str) -> None:
-        line = [sys.executable, "-m", "querytruth", "review", str(world / "sets/small/v1"), "--reviewer", reviewer]
-        self.process = subprocess.Popen([*line, "--no-open"], stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        address = re.search(r"http://\S+", self.process.stdout.readline())
-        assert address
-        home = urlsplit(address[0])
-        self.home, self.session = f"{home.scheme}://{home.netloc}", requests.Session()
-        self.session.trust_env = False
-        self.session.get(address[0], timeout=60).raise_for_status()
-
-    def next_key(self) -> str | None:
-        sent = self.session.get(f"{self.home}/api/audit/next", params={"audit": "audit"}, timeout=60)
-        keys: list[str] = sent.json()["keys"]
-        return keys[0] if keys else None
-
-    def answer(self, key: str) -> None:
-        _, query, image = key.split("/")
-        body = {"view": "audit", "key": key, "grade": int(relevant(query, image))}
-        self.session.post(
-            f"{self.home}/api/audit/decide", json=body, headers={"origin": self.home}, timeout=60
-        ).raise_for_status()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_page_that_is_killed_at_any_moment_goes_on_to_the_certificate(run: Run, world: Path) -> None:
-    """SIGKILL while answers come in: each one that the page said is saved is there, none is asked again, and the
-    certificate is that of the answers, true of the planted world."""
-    out = start(run, world)
-    saved: list[str] = []
-    rng = np.random.default_rng(4)
-    for _ in range(5):
-        page_process = KilledPage(world, "lin")
-        timer = threading.Timer(float(rng.uniform(0.5, 3)), page_process.kill)
-        timer.start()
-        with contextlib.suppress(requests.RequestException):
-            while key := page_process.next_key():
-                assert key not in saved, "it was answered before"
-                page_process.answer(key)
-                saved.append(key)
-        timer.cancel()
-        page_process.kill()
-        log = [f"audit/{one.query_id}/{one.image_id}" for one in page(world, "lin").log]
-        assert set(saved) <= set(log) and len(log) == len(set(log)), "an answer is lost, or was asked twice"
-        saved = log  # the last one may be on disk although the page did not live to say so
-    assert saved, "no answer came before a kill"
-    client = page(world, "lin")
-    while keys := next_cards(client)["keys"]:
-        assert keys[0] not in saved
-        answer(client, keys[0])
-    stated = run.json("audit", "report", "small", *out)["certificate"]
-    assert stated["is_reached"] and stated["asked"] == len(client.log)
-    pooled = {tuple(line.split()[::2][:2]) for line in (world / "one.trec").read_text().splitlines()}
-    known = {(one.query_id, str(one.image_id)) for one in client.log if one.relevance}
-    truth = {pair for pair in pooled if relevant(*pair)}
-    own = {(f"q{number}", f"i{number}") for number in range(QUERIES) if number != 3}
-    assert len(truth & (known | own)) / len(truth) >= stated["recall_at_least"]
 
 
 def test_a_judge_in_process_sees_the_images_of_an_audit(run: Run, tmp_path: Path) -> None:

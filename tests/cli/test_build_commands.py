@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from builders.precision.label_files import read_label_csv
-from querytruth.errors import UserError
 from tests.cli.conftest import Run
 from tests.command_runner import invoke
 from tests.flows.bars_set import write_bars_set
@@ -71,18 +70,6 @@ def test_planned_built_judged_by_a_person_and_checked(run: Run, photos: Path) ->
     counts = run.json("show", "album")["counts"]
     assert counts["judgments"] == 5 and counts["by_judge"]["human"] == 2
     run("lint", "album")
-
-
-@pytest.mark.slow
-def test_what_cannot_be_is_one_line(run: Run, photos: Path) -> None:
-    assert run("init", "recall", "--images", "images")[0].endswith("--plan\n")
-    assert "unknown chat model" in run.error("build", "recall", "album.yaml", "--set", "captions.model=qwn_vl")
-    assert "is not a known prompt" in run.error("build", "recall", "album.yaml", "--set", "captions.prompt=zh/poem")
-    gallery = ["--set", "gallery=nowhere", "--set", "images=null", "--set", "render=null"]
-    assert "no published version" in run.error("build", "recall", "album.yaml", *gallery)
-    (photos / "captions.csv").write_text("file_name,caption\nother.png,a dog\n")
-    failed = run.error("build", "recall", "album.yaml")
-    assert "got no reply to any of the 3 questions (no_caption" in failed and failed.count("error ") == 1
 
 
 NAMES = {"cup": "杯子", "mouse": "鼠标", "mug": "杯子", "=cmd": "命令"}
@@ -145,59 +132,6 @@ def test_a_shipped_table_keeps_its_tree(run: Run, tmp_path: Path) -> None:
     assert "exists" in run.error("labels", "accept", "r.csv", "coco80", "--to", "mine")
 
 
-BOXES = {  # labels on the same images, two of each
-    "Crane": "Truck Machinery",
-    "Mouse": "Keyboard Laptop",
-    "Bat": "Ball Glove",
-}
-
-
-def write_homonyms(folder: Path) -> Path:
-    """COCO's form of images on which each of three homonyms stands beside what tells its sense."""
-    names = [*BOXES, *(name for around in BOXES.values() for name in around.split())]
-    place = {name: number for number, name in enumerate(names, start=1)}
-    images, boxes = [], []
-    for number, (label, around) in enumerate((one for one in BOXES.items() for _ in range(3)), start=1):
-        images.append({"id": number, "width": 100, "height": 100, "file_name": f"{number}.jpg"})
-        for name in (label, *around.split()):
-            box = {"id": len(boxes) + 1, "image_id": number, "category_id": place[name], "bbox": [1, 1, 50, 50]}
-            boxes.append(box)
-    categories = [{"id": key, "name": name} for name, key in place.items()]
-    path = folder / "homonyms.json"
-    path.write_text(json.dumps({"images": images, "annotations": boxes, "categories": categories}))
-    return path
-
-
-def test_a_name_of_another_sense_is_flagged_and_a_right_one_is_not(run: Run, tmp_path: Path) -> None:
-    """The model takes a crane for the bird, which is called crane again when it is translated back."""
-    proposed = {"Crane": "鹤", "Mouse": "鼠标", "Bat": "球棒"}
-    back = {"鹤": "crane", "鼠标": "computer mouse", "球棒": "baseball bat"}
-    sense = {"鹤": "否", "鼠标": "是", "球棒": "是"}
-    asked = []
-
-    def reply(request: ReceivedRequest) -> CannedResponse:
-        text = request.json["messages"][-1]["content"]
-        text = text if isinstance(text, str) else text[-1]["text"]
-        asked.append(text)
-        quoted = re.findall("“([^”]*)”", text)
-        if "就是这种东西吗" in text:
-            return chat_reply(sense.get(quoted[-1], "是"))
-        return chat_reply(
-            proposed.get(quoted[0], quoted[0]) if "图片数据集" in text else back.get(quoted[0], quoted[0])
-        )
-
-    with loopback(reply) as endpoint:
-        model = [f"--model-option=base_url={endpoint.url}/v1", "--model-option=name=m"]
-        run("labels", "translate", write_homonyms(tmp_path), "--language", "zh", *model)
-    rows = {row["name"]: row for row in csv.DictReader(Path("labels.zh.csv").read_text("utf-8-sig").splitlines())}
-    assert rows["Crane"]["back"] == "crane" and rows["Crane"]["problems"] == "other_sense"
-    assert rows["Mouse"]["problems"] == rows["Bat"]["problems"] == "", "a computer mouse is the mouse"
-    assert rows["Crane"]["context"] == "它常和“Truck”“Machinery”出现在同一张图片里。"
-    of_mouse = (text for text in asked if re.findall("“([^”]*)”", text)[0] == "Mouse")  # a keyboard's names it, too
-    first = next(text for text in of_mouse if "就是这种东西吗" not in text)
-    assert "它常和“Keyboard”“Laptop”出现在同一张图片里。" in first, "the model sees what tells the sense"
-
-
 @pytest.fixture(scope="module")
 def definition(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("train")
@@ -234,16 +168,6 @@ def test_a_plan_counts_what_would_be_trained_on_and_writes_nothing(definition: P
     assert planned["pairs"] >= 8 * planned["steps_an_epoch"] > 0 and planned["epochs_at_most"] == 1
     assert "training pairs" in " ".join(invoke(*call, catch=False).stdout.split())
     assert not (definition.parent / "models" / "planned").exists()
-
-
-@pytest.mark.thorough
-def test_a_place_that_cannot_be_written_is_one_line(definition: Path, tmp_path: Path) -> None:
-    (tmp_path / "models").write_text("a file where a folder must be")
-    call = ["train", str(definition), "--set", f"out={tmp_path / 'models'}"]
-    with pytest.raises(
-        UserError, match="is a file, but the sets need a folder here\\. Next: set `out` to another folder"
-    ):
-        invoke(*call, catch=False)
 
 
 def test_help_has_an_example() -> None:

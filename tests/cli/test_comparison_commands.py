@@ -134,23 +134,11 @@ def test_a_result_that_was_changed_is_refused_by_every_command_that_reads_it(run
         run("evaluate", "small", "--out", "sets", "--baseline", name, "--no-page")
     results = tmp_path / "sets" / "small" / "evaluations"
     oracle, rival = (str(results / "v1" / name) for name in ("oracle", "random"))
+    judged = ("--metric", "hit@1", "--margin", "0.1", "--out", "sets")
     commands = {
         "run.parquet": [
             ("compare", "small", oracle, rival, "--out", "sets"),
-            (
-                "gate",
-                "small",
-                "--candidate",
-                oracle,
-                "--baseline",
-                rival,
-                "--metric",
-                "hit@1",
-                "--margin",
-                "0.1",
-                "--out",
-                "sets",
-            ),
+            ("gate", "small", "--candidate", oracle, "--baseline", rival, *judged),
             ("evaluate", "small", "--run", oracle, "--out", "sets", "--name", "again"),
             ("audit", "plan", "small", "--run", oracle, "--out", "sets"),
             ("search", "small", "a dog, wet", "--run", oracle, "--out", "sets"),

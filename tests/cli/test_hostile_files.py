@@ -43,26 +43,6 @@ _OUR_ID = re.compile("(img|q)_[0-9a-f]{20}")
 _ONES_OWN = ("build_digest", "canary", "content_digest", "envelope", "files", "inputs", "manifest_digest")
 
 
-def _list_result_commands(version: Path, whole: Path) -> list[list[str]]:
-    """The commands on runs and results of a set."""
-    spec, report, rival = str(version), "report", "rival"
-    return [
-        ["evaluate", spec, "--baseline", "oracle", "--report", report],
-        ["evaluate", spec, "--baseline", "random", "--report", rival],
-        ["evaluate", spec, "--baseline", "lexical"],
-        ["compare", spec, report, rival, "--page", "compare.html"],
-        ["gate", spec, "--candidate", report, "--baseline", rival, "--metric", "hit@1", "--margin", "0.1"],
-        ["search", spec, "a dog, wet", "--run", report, "--page", "search.html"],
-        ["leaderboard", spec, "--to", "board.html"],
-        ["notice", spec, "--run", report, "--to", "noticed", "--draws", "10"],
-        ["overlap", spec, "--against", str(whole)],
-        ["audit", "plan", spec, "--run", report, "--run", rival, "--depth", "1"],
-        ["audit", "start", spec, "--run", report, "--run", rival, "--depth", "1", "--name", "second"],
-        ["audit", "report", spec, "--name", "first"],
-        ["audit", "report", spec, "--name", "second"],
-    ]
-
-
 def _list_stored_commands(version: Path, whole: Path) -> list[list[str]]:
     """The commands that read the results, audits and overlaps that came with a set."""
     spec, sent = str(version), str(version.parent / "evaluations" / "v1" / "oracle")
@@ -207,17 +187,6 @@ def test_hostile_results(
         _run(case, _give(list_readers), with_results, place, monkeypatch)
 
     run_cases(hostile_results(with_results)[some], run, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("part", range(_PARTS))
-def test_systems_are_judged_on_all_hostile_sets(
-    part: int, with_results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use = _give(_list_result_commands)
-    cases = list(hostile_cases())[part::_PARTS]
-    run_cases(cases, lambda case, at: _run(case, use, with_results, at, monkeypatch), tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -1,32 +1,26 @@
 """Audits with a judge, and `querytruth judge check`: how far a model can be trusted, by what people answered."""
 
-import hashlib
 import json
 import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from querytruth.array_types import BoolArray, FloatArray
 from querytruth.audit import judge_reliability
 from querytruth.audit.definition import JudgeOptions
 from querytruth.audit.judge import JudgeQuestions, build_judge_requests
-from querytruth.audit.judge_reliability import check_judge, rank_area
+from querytruth.audit.judge_reliability import check_judge
 from querytruth.audit.pool import pool_set
 from querytruth.backends.models.chat import (
     ChatAnswer,
-    ChatImage,
     ChatRequest,
     Failure,
     OnAnswers,
     Reply,
     always_continue,
-    load_chat_model,
 )
 from querytruth.backends.models.chat_completion import read_yes_reply
 from querytruth.backends.plugins import ModelIdentity
@@ -36,8 +30,7 @@ from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import locate_images, read_set
 from tests.audited_set import TRUTH, fill, make_audited_set, record
 from tests.cli.conftest import Run
-from tests.images import make_jpeg
-from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback
+from tests.loopback import CannedResponse, loopback
 from tests.small_sets import COLOURS, image_id_of, publish_small_set, small_tables
 from tests.worlds import chat_reply
 
@@ -268,48 +261,6 @@ def test_a_yes_or_a_no_is_a_word_of_its_own(texts: list[str], says: bool | None)
     assert {text: read_yes_reply(text) for text in texts} == dict.fromkeys(texts, says)
 
 
-class Sayer:
-    """A chat model that says yes with the probability of the pair, and gives no log probabilities."""
-
-    def __init__(self, chances: FloatArray) -> None:
-        self.chances, self.rng, self.lock = chances, np.random.default_rng(0), Lock()
-
-    def __call__(self, asked: ReceivedRequest) -> LoopbackAnswer:
-        assert "logprobs" not in asked.json and asked.json["temperature"] > 0
-        number = re.search(r"query (\d+)", json.dumps(asked.json["messages"]))
-        assert number
-        with self.lock:
-            says = self.rng.random() < self.chances[int(number[1])]
-        return chat_reply("Yes." if says else "No.")
-
-
-def sample_pairs(place: Path, url: str, count: int, samples: int) -> list[float | None]:
-    """The score of each pair of query and image, one image in all."""
-    (place / "a.jpg").write_bytes(make_jpeg())
-    image = ChatImage(place / "a.jpg", hashlib.sha256(make_jpeg()).hexdigest())
-    queries = pd.DataFrame({"query_id": [f"q{n}" for n in range(count)], "language": "en"})
-    questions = JudgeQuestions(queries.assign(text=[f"query {n}" for n in range(count)]), {}, "yes", samples)
-    model = load_chat_model("openai_compatible", base_url=f"{url}/v1", name="m")
-    return questions.read_scores(model.reply(questions.build_all((f"q{n}", image) for n in range(count))))
-
-
-def plant_chances(count: int) -> tuple[FloatArray, BoolArray]:
-    """A fifth of the pairs are relevant; the probability of yes separates them with an AUROC of about .9."""
-    rng = np.random.default_rng(1)
-    relevant = rng.random(count) < 0.2
-    return 1 / (1 + np.exp(-(2.2 * relevant - 1.5 + 1.2 * rng.normal(size=count)))), relevant
-
-
-@pytest.mark.thorough
-def test_more_samples_come_nearer_to_the_probability(tmp_path: Path) -> None:
-    chances, relevant = plant_chances(80)
-    with loopback(Sayer(chances)) as server:
-        scores = {count: sample_pairs(tmp_path, server.url, 80, count) for count in (1, 10)}
-    errors = {count: np.abs(np.array(found, dtype=float) - chances).mean() for count, found in scores.items()}
-    areas = {count: rank_area(np.array(found, dtype=float), relevant.astype(float)) for count, found in scores.items()}
-    assert errors[10] < 0.12 < 0.25 < errors[1] and areas[1] < areas[10] <= rank_area(chances, relevant * 1.0) + 0.06
-
-
 def test_a_pair_of_which_half_the_samples_say_nothing_has_no_score() -> None:
     queries = pd.DataFrame({"query_id": ["q"], "text": ["a dog"], "language": ["en"]})
     questions = JudgeQuestions(queries, {}, "yes", 4)
@@ -379,14 +330,3 @@ def test_the_page_shows_what_was_found_and_who_found_it(run: Run, judged: Path) 
     assert "<script" not in page and "http" not in page.replace("http-equiv", "")
     assert "Undecided pairs: 1, left out" in page and "seer" in page
     assert write_report(run, judged)[0] == page  # the same answers, the same bytes
-
-
-@pytest.mark.thorough
-def test_the_chinese_page_has_the_same_figures(run: Run, judged: Path) -> None:
-    (english, _), (chinese, _) = (
-        write_report(run, judged),
-        write_report(run, judged, "--page-language", "zh"),
-    )
-    assert '<html lang="zh">' in chinese and "这份标准答案有多真？" in chinese and "判断者：lin" in chinese
-    figures = re.compile(r"<dd>([^<]+)</dd>")
-    assert figures.findall(english) == figures.findall(chinese) != []

@@ -1,6 +1,5 @@
 """The Python API: what `import querytruth as qt` gives."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,6 @@ import querytruth as qt
 from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import StoredSet
-from tests.cli.conftest import Run
 from tests.flows.stub_generator import StubGenerator, answering, define_stages
 from tests.images import make_jpeg
 from tests.loopback import loopback
@@ -109,20 +107,6 @@ def test_scores_of_a_search_decide_and_bare_ids_keep_their_order(small: StoredSe
     assert scored.result.metrics == ["hit@1"]
     with pytest.raises(qt.UserError, match="was not evaluated"):
         scored["ndcg@10"]
-
-
-@pytest.mark.thorough
-def test_a_stored_result_lies_beside_the_set_and_another_table_does_not_replace_it(small: StoredSet) -> None:
-    every = list(small.tables.images["image_id"])
-    done = qt.evaluate(small, search=lambda text, k: every, name="mine", store=True)
-    assert done.folder == small.path.parent / "evaluations" / "v1" / "mine"
-    assert done.page is not None and "<html" in done.page.read_text("utf-8")
-    compared = qt.compare(small, [done.folder, done])
-    assert (compared.table["difference"] == 0).all()
-    rows = small.tables.qrels.assign(score=1.0)
-    qt.evaluate(small, run=rows, name="table", store=True)
-    with pytest.raises(qt.UserError, match="holds the result of another run"):
-        qt.evaluate(small, run=rows.iloc[:2], name="table", store=True)
 
 
 @pytest.mark.parametrize(
@@ -286,33 +270,3 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, ask: object, reason: str) ->
     with pytest.raises(qt.UserError, match=reason) as refused:
         ask(small.path)  # type: ignore[operator]
     assert "\n" not in str(refused.value)
-
-
-def test_a_plan_from_python_is_that_of_the_command(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "truth.qrels").write_text("q1 0 i1 1\nq2 0 i2 1\n")
-    line = ("plan-size", "--qrels", "truth.qrels", "--difference", "0.02", "--discordance", "0.2", "--json")
-    plan = qt.plan_size(None, qrels=tmp_path / "truth.qrels", difference=0.02, discordance=0.2)
-    assert plan == json.loads(run(*line)[0]) and plan["queries"] == 3924
-    with pytest.raises(qt.UserError, match="pilot"):
-        qt.plan_size(None, qrels=tmp_path / "truth.qrels", difference=0.02)
-
-
-@pytest.mark.thorough
-def test_a_board_is_data_frames_and_a_page(tmp_path: Path) -> None:
-    stored = publish_small_set(tmp_path, small_tables(graded=False))
-    with pytest.raises(qt.UserError, match="has no evaluation results"):
-        qt.load(stored.path).leaderboard()
-    found = {query_id_of("dog"): {image_id_of("dog"): 1.0}, query_id_of("none"): {image_id_of("cat"): 1.0}}
-    for name, given in (("half", {"run": found}), ("all", {"baseline": "oracle"})):
-        qt.evaluate(stored.path, name=name, metrics=["hit@1"], store=True, **given)
-    board = qt.load(stored.path).leaderboard()
-    assert board.metric == "hit@1" and board.groups == [["all", "half"]]
-    assert board.systems["name"].tolist() == ["all", "half"] and board.systems["mean"].tolist() == [1.0, 0.25]
-    assert board.systems[["best_rank", "worst_rank"]].to_numpy().tolist() == [[1, 2], [1, 2]]
-    assert board.systems[["p50", "p95", "p99"]].isna().all(axis=None)
-    chinese = board.slices.query("slice == 'language' and value == 'zh'").set_index("name")["mean"]
-    assert chinese.to_dict() == {"all": 1.0, "half": 0.0}
-    assert repr(board).startswith("2 systems on small/v1 by hit@1\n") and "half" in board._repr_html_()
-    written = board.save(tmp_path / "pages/board.html", "zh")
-    assert sorted(path.suffix for path in written) == [".csv", ".html", ".json"]
-    assert '<html lang="zh">' in (tmp_path / "pages/board.html").read_text("utf-8")

@@ -5,10 +5,7 @@ import asyncio
 import csv
 import io
 import json
-import shutil
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,7 +20,6 @@ import pytest
 from flows.review_targets import suggest_next_command
 from querytruth.cli.review_commands import make_page_server, open_page_socket
 from querytruth.errors import UserError
-from querytruth.sets import manifest as manifest_reading
 from querytruth.sets import set_files
 from querytruth.sets.decision_log import append_decisions, read_decisions
 from querytruth.sets.decision_records import QueryDecision
@@ -58,25 +54,6 @@ def change(path: Path, answers: dict[int, dict[str, str]]) -> list[str]:
     csv.writer(text).writerows(rows)
     path.write_bytes(text.getvalue().encode("utf-8-sig"))
     return [rows[number - 1][0] for number in answers]
-
-
-@pytest.mark.thorough
-def test_a_dry_run_shows_what_would_be_taken_and_takes_none(pets: Path, tmp_path: Path, run: Run) -> None:
-    file = tmp_path / "review" / "queries.csv"
-    dropped, edited = change(file, {3: {"decision": "drop"}, 5: {"new_text": "[red]new[/red]", "note": "=1+1"}})
-    take = ("review", "import-csv", "pets", file, "--out", pets)
-    told, _ = run(*take, "--dry-run")
-    assert "1 query drop, 1 query edit" in told or "1 query edit, 1 query drop" in told
-    assert "[red]new[/red]" in told and "=1+1" in told
-    assert not (pets / "pets" / "decisions.jsonl").exists()
-    shown = run.json(*take, "--dry-run")
-    assert shown["taken"] is False and [d["query_id"] for d in shown["decisions"]] == [dropped, edited]
-    assert not (pets / "pets" / "decisions.jsonl").exists()
-    assert "querytruth apply pets" in run(*take, "--reviewer", "lin")[0]
-    assert [(d.query_id, d.decision, d.reviewer) for d in read_decisions(pets / "pets", QueryDecision)] == [
-        (dropped, "drop", "lin"),
-        (edited, "edit", "lin"),
-    ]
 
 
 def test_an_xlsx_with_thumbnails_is_read_as_the_csv_beside_it(tmp_path: Path, run: Run) -> None:
@@ -158,58 +135,6 @@ def test_decisions_become_the_next_version_and_their_second_application_nothing(
     assert edited
 
 
-@pytest.mark.thorough
-def test_another_set_s_export_is_refused_whatever_is_allowed(
-    pets: Path, make_world: Make, tmp_path: Path, run: Run
-) -> None:
-    run("build", "precision", make_world("other"), "--in-process")
-    allowed = [f"--allow-{case}" for case in ("missing", "doubled", "unknown", "changed", "other-export")]
-    for name in ("queries", "judgments"):
-        words = ("review", "import-csv", "other", tmp_path / "review" / f"{name}.csv", "--out", pets)
-        assert "is an export of pets/v1, not of other/v1" in run.error(*words, *allowed)
-    assert read_decisions(pets / "other", QueryDecision) == []
-
-
-@pytest.mark.thorough
-def test_an_older_version_s_export_is_not_let_in_by_any_other_flag(pets: Path, tmp_path: Path, run: Run) -> None:
-    file = tmp_path / "review" / "queries.csv"
-    change(file, {3: {"decision": "drop"}})
-    take = ("review", "import-csv", "pets", file, "--out", pets)
-    run(*take)
-    run("apply", "pets", "--out", pets)
-    for case in ("missing", "doubled", "unknown", "changed"):
-        run.error(*take, f"--allow-{case}")
-    change(file, {5: {"text": "other"}})
-    assert "row 5, text" in run.error(*take, "--allow-other-export")
-    shutil.rmtree(pets / "pets" / "v1")
-    told = run.error(*take, "--allow-other-export")
-    assert told.startswith("error ") and "v1" in told
-
-
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (lambda data: data[3:].replace(b"drop", "放弃".encode()), "--encoding gb18030"),
-        (lambda data: data.partition(b"\r\n")[2], "does not name an export"),
-        (lambda data: data.replace(b" queries 0", b" queries 999999999999", 1), "but the set has"),
-        (lambda data: data.replace(b"pets/v1", b"pets/v99", 1), "pets/v99"),
-        (lambda data: data.replace(b"pets/v1", b"../../v1", 1), "does not name an export"),
-        (lambda data: data.replace(b"export e_", b"export e_0", 1), "has export id e_0"),
-    ],
-)
-@pytest.mark.parametrize("flags", [[], ["--allow-other-export"]])
-@pytest.mark.thorough
-def test_a_file_that_cannot_be_trusted_is_one_line(
-    damage: Callable[[bytes], bytes], says: str, flags: list[str], pets: Path, tmp_path: Path, run: Run
-) -> None:
-    file = tmp_path / "review" / "queries.csv"
-    change(file, {3: {"decision": "drop"}})
-    file.write_bytes(damage(file.read_bytes()))
-    told = run.error("review", "import-csv", "pets", file, "--out", pets, *flags)
-    assert told.startswith("error ") and says in told
-    assert read_decisions(pets / "pets", QueryDecision) == []
-
-
 def test_a_wrong_call_ends_with_two(pets: Path, tmp_path: Path, run: Run) -> None:
     run.error("review", "import-csv", "pets", code=2)
     run.error("review", "import-csv", "pets", "a.csv", "--allow-everything", code=2)
@@ -219,14 +144,6 @@ def test_a_wrong_call_ends_with_two(pets: Path, tmp_path: Path, run: Run) -> Non
         run.error("review", "export-csv", "pets", "--out", pets, "--to", tmp_path / "file" / "x").count("error ") == 1
     )
     run.error("review", "import-csv", "none", tmp_path / "review" / "queries.csv", "--out", pets)
-
-
-@pytest.mark.thorough
-def test_in_a_shell_an_error_is_one_line_too(pets: Path, tmp_path: Path) -> None:
-    words = ["review", "import-csv", "pets", str(tmp_path / "no.csv"), "--out", str(pets)]
-    done = subprocess.run([sys.executable, "-m", "querytruth", *words], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and not done.stdout
-    assert done.stderr.count("\n") == 1 and "No such file" in done.stderr
 
 
 def test_what_is_no_other_command_is_the_name_of_a_set(pets: Path, run: Run) -> None:
@@ -251,23 +168,6 @@ def test_after_an_apply_the_difference_is_shown(pets: Path, tmp_path: Path, run:
     run("review", "import-csv", "pets", tmp_path / "review" / "queries.csv", "--out", pets)
     assert "Queries changed: 1" in run("apply", "pets", "--out", pets)[0]
     assert "Queries changed" not in run("apply", "pets", "--out", pets)[0]
-
-
-@pytest.mark.thorough
-def test_what_a_person_dropped_comes_back_by_a_word_on_the_page_of_the_version_before(
-    pets: Path, tmp_path: Path, run: Run
-) -> None:
-    file = tmp_path / "review" / "queries.csv"
-    (dropped,) = change(file, {3: {"decision": "drop"}})
-    run("review", "import-csv", "pets", file, "--out", pets)
-    run("apply", "pets", "--out", pets)
-    first, second = (set_files.read_set(pets / "pets" / name) for name in ("v1", "v2"))
-    assert dropped in set(first.tables.queries["query_id"]) and dropped not in set(second.tables.queries["query_id"])
-    page = open_client(first)
-    page.decide(dropped, page.card(dropped)["text"], "keep")
-    run("build", "precision", tmp_path / "pets.yaml", "--in-process")
-    third = manifest_reading.read_manifest(pets / "pets" / "v3")
-    assert third["content_digest"] == first.manifest["content_digest"]
 
 
 def test_judgments_of_others_are_shown_before_they_are_taken(pets: Path, tmp_path: Path, run: Run) -> None:

@@ -61,50 +61,6 @@ def test_the_starter_is_a_definition_and_faults_are_one_line(run: Run, tmp_path:
     assert "must be in the same language" in mixed
 
 
-@pytest.mark.thorough
-def test_all_strategies_are_compared_on_one_budget(run: Run, tmp_path: Path) -> None:
-    with loopback(said) as server:
-        (tmp_path / "g.yaml").write_text(
-            "name: tiny\nkind: generated\n"
-            f"topics: {{model: openai_compatible, options: {{base_url: {server.url}, name: stub}}}}\n"
-            "objects: {embedder: char_ngrams}\n"
-        )
-        table = run("topics", "g.yaml", "--compare", "12")[0]
-        assert len(server.asked) == 36
-        found = run.json("topics", "g.yaml", "--compare", "12")
-        assert "has no effect with topics --compare" in run.error(
-            "topics", "g.yaml", "--compare", "12", "--plan", code=2
-        )
-        assert len(server.asked) == 36
-    assert "most frequent object" in table and "length relative to people" in table
-    assert [row["questions"] for row in found["strategies"]] == [12, 12, 12]
-    assert Path(tmp_path, found["page"]).is_file() and "strategies.html" in table.replace("\n", "")
-
-
-@pytest.mark.slow
-def test_runs_under_several_strategies_are_compared_and_each_stage_leaves_its_page(run: Run, tmp_path: Path) -> None:
-    with loopback(said) as server:
-        (tmp_path / "g.yaml").write_text(
-            "name: tiny\nkind: generated\n"
-            f"topics: {{model: openai_compatible, options: {{base_url: {server.url}, name: stub}}, rounds: 6}}\n"
-            "objects: {embedder: char_ngrams, rounds: 3}\n"
-        )
-        assert "has no finished run of objects. Next: run" in run.error("objects", "g.yaml", "--health")
-        run("topics", "g.yaml")
-        run("objects", "g.yaml")
-        other = ("--set", "strategy=visual_elements")
-        run("topics", "g.yaml", *other)
-        shown = run("objects", "g.yaml", *other)[0]
-    assert "report: datasets/tiny/review/objects-health.html" in shown
-    page = (tmp_path / "datasets" / "tiny" / "review" / "objects-health.html").read_text("utf-8")
-    assert "Runs side by side" in page and "visual elements" in page
-    rows = run.json("objects", "g.yaml", "--health")
-    assert {row["strategy"]: row["is_current"] for row in rows} == {"self_instruct": False, "visual_elements": True}
-    assert all(row["objects"] > 0 and 0 < row["new"] <= 1 and row["tokens_per_object"] > 0 for row in rows)
-    table = run("objects", "g.yaml", "--health")[0]
-    assert "self instruct" in table and "visual elements" in table and "tokens per object" in table
-
-
 KINDS = ["", "gone", "silent", "", "", ""]
 
 
@@ -146,24 +102,6 @@ def test_collect_then_build_then_prove_it_without_the_web(run: Run, tmp_path: Pa
     assert "the rebuild has the same content digest" in " ".join(proof.split())
     _, told = run("show", "web", "--page", "web.html")
     assert "page written" in told and (tmp_path / "web.html").read_text().count("<script") == 1, "the page's own"
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("here")
-def test_what_collect_was_allowed_holds_for_the_build_and_its_proof(run: Run, tmp_path: Path) -> None:
-    collect_with_decisions(tmp_path / "datasets", "web", 2)
-    table = tmp_path / "datasets" / "web" / "review" / "objects.csv"
-    table.write_bytes(b"\r\n".join([*table.read_bytes().split(b"\r\n")[:-2], b""]))  # the last row is gone
-    with loopback(FakeImageWeb(KINDS)) as server:
-        write(tmp_path, server)
-        refused = run.error("collect", "g.yaml")
-        assert "or accept them with --allow-missing" in " ".join(refused.split())
-        run("collect", "g.yaml", "--allow-missing")
-        built, told = run("build", "generated", "g.yaml")
-    assert "objects.csv is read with the same options as before: --allow-missing" in " ".join(told.split())
-    assert "web/v1 published" in " ".join(built.split())
-    proof = run("rebuild", "web", "--check")[0]
-    assert "the rebuild has the same content digest" in " ".join(proof.split())
 
 
 @pytest.mark.thorough

@@ -259,36 +259,6 @@ def test_four_answers_make_a_definition_that_can_be_built(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_enter_alone_takes_what_stands_in_brackets(tmp_path: Path) -> None:
-    typist = answer(tmp_path, ["", "", "", ""])
-    assert typist.leave() == 0
-    assert "(images)" in typist.screen and "(Qwen/Qwen3-VL-8B-Instruct)" in typist.screen
-    definition = read_definition(tmp_path)
-    assert definition.images == str(tmp_path / "images") and definition.captions.model == "qwen_vl"
-    assert definition.captions.prompt == ["zh/caption"]
-
-
-@pytest.mark.slow
-def test_what_an_option_gives_is_not_asked(tmp_path: Path) -> None:
-    typist = Typist(tmp_path, "--images", "photos", "--endpoint", "http://127.0.0.1:9/v1", "--model", "m")
-    typist.read_until("zh or en")
-    typist.type("zh\n")
-    assert typist.leave() == 0
-    assert not any(question in typist.screen for question in QUESTIONS[:3])
-
-
-@pytest.mark.slow
-def test_a_wrong_answer_is_one_line_and_writes_nothing(tmp_path: Path) -> None:
-    typist = answer(tmp_path, ["photos", "localhost:11434", "m", "zh"])
-    assert typist.leave() == 1
-    assert (
-        "localhost:11434 (init): is not an http address. Next: give an address such as http://localhost:11434/v1"
-        in " ".join(typist.screen.split())
-    )
-    assert "Traceback" not in typist.screen and not (tmp_path / "recall.yaml").exists()
-
-
-@pytest.mark.slow
 def test_ctrl_c_at_a_question_writes_nothing(tmp_path: Path) -> None:
     typist = Typist(tmp_path)
     typist.read_until(QUESTIONS[0])
@@ -343,20 +313,6 @@ def test_a_file_where_sets_are_to_lie(run: Run, annotated: Path, more: list[str]
             in err
         )
     assert (annotated / "FILE").read_text() == "mine"
-
-
-@pytest.mark.parametrize("name", ["queries.parquet", "images/checksums.parquet"])
-@pytest.mark.thorough
-def test_verify_names_the_one_file_that_is_damaged(run: Run, annotated: Path, name: str) -> None:
-    """And not the images, which only an undamaged table lists."""
-    run("init", "precision", "--annotations", "first.json", "--images", "images", "--out", "pets.yaml")
-    run("build", "precision", "pets.yaml", "--set", "searchable.min_images=1", "--set", "render.size=32")
-    version = annotated / "datasets" / "first" / "v1"
-    damaged = bytearray((version / name).read_bytes())
-    damaged[len(damaged) // 2] ^= 1
-    (version / name).write_bytes(damaged)
-    outcome = run.json("verify", "first", code=1)
-    assert outcome["problems"] == [f"{name}: its checksum does not match"]
 
 
 def test_the_command_and_the_page_state_the_same_share(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -42,15 +41,6 @@ def test_commands_that_read_a_set_take_its_url(run: Run, published: str, object_
     assert Path("datasets/small/evaluations/v1").is_dir()  # where the set would be, and not in the cache
     run("export", published, "csv", "exported")
     assert {key: object_service.ask("GET", key) for key in object_service.list_keys()} == before
-
-
-@pytest.mark.thorough
-def test_python_reads_a_set_by_its_url(published: str, object_service: ObjectService) -> None:
-    here, there = qt.load("sets/small"), qt.load(published)
-    assert there.queries.equals(here.queries) and there.name == "small/v1"
-    assert len(there.locate_images()) == len(here.locate_images()) == 4
-    assert qt.verify(published) == []
-    assert not qt.load(here).publish(object_service.url, with_places=True).is_new
 
 
 @pytest.mark.thorough
@@ -148,46 +138,9 @@ def forget_images() -> None:
 
 
 @pytest.mark.thorough
-def test_gate(run: Run, url: str) -> None:
-    def decide(spec: str, *more: str) -> dict[str, Any]:
-        runs = ["--candidate", "oracle", "--baseline", "random", "--undecided", "pass"]
-        found: dict[str, Any] = run.json("gate", spec, *runs, "--metric", "hit@1", "--margin", "0.5", *more)
-        return found
-
-    here = decide("sets/small")
-    forget_images()
-    assert decide(url) == decide(f"{url}/v1") == here
-
-
-@pytest.mark.thorough
-def test_search(run: Run, url: str) -> None:
-    asked = ("a dog, wet", "--run", "oracle", "--json", "--page", "found.html")
-    here, page = run("search", "sets/small", *asked)[0], Path("found.html").read_bytes()
-    Path("found.html").unlink()
-    forget_images()
-    assert json.loads(run("search", url, *asked)[0])["hits"] == json.loads(here)["hits"] != []
-    stored = Path("found.html").read_bytes()
-    assert stored.count(b"data:image/jpeg") == page.count(b"data:image/jpeg") > 0
-
-
-@pytest.mark.thorough
 def test_show_writes_the_page_with_its_images(run: Run, url: str) -> None:
     run("show", "sets/small", "--page", "here.html")
     forget_images()
     assert "page written: there.html" in run("show", url, "--page", "there.html")[1]
     here, there = (Path(name).read_bytes() for name in ("here.html", "there.html"))
     assert there.count(b"data:image/jpeg") == here.count(b"data:image/jpeg") > 0
-
-
-@pytest.mark.thorough
-def test_export_names_the_set_and_not_the_copy_in_the_cache(run: Run, url: str) -> None:
-    forget_images()
-    shown = " ".join(run("export", url, "trec", "out")[0].split())
-    assert shown.startswith(f"{url}/v1 exported as trec to out") and "cache" not in shown
-
-
-@pytest.mark.thorough
-def test_offline_refuses_a_url_also_where_the_cache_has_the_version(run: Run, url: str) -> None:
-    asked = ("evaluate", url, "--baseline", "oracle", "--report", "again")
-    run(*asked)
-    assert "--offline forbids connections" in " ".join(run.error(*asked, "--offline").split())

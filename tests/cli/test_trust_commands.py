@@ -1,130 +1,30 @@
 """`querytruth audit` as it is typed, on COCO's captions with ECCV Caption as the person who answers."""
 
 import json
-import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from PIL import Image, ImageOps
+from PIL import Image
 
 import querytruth as qt
 from builders.publication import BuiltTables, publish_built, publish_decisions
 from flows.definition_checks import render_starter
 from flows.definition_loader import load_audit_definition
-from querytruth.audit.audit_files import list_audits
 from querytruth.audit.definition import AuditDefinition
 from querytruth.audit.notice import PAGE_TEXTS, describe_reason, describe_sizes
 from querytruth.audit.requests import NoticeRequest
 from querytruth.audit.shortcuts import translate_kind
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UsageError, UserError
-from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger
-from tests.audit.test_shortcuts import draw_set, leak_captions
-from tests.audited_set import AuditedSet, fill, make_audited_set, record
+from tests.audited_set import AuditedSet, make_audited_set, record
 from tests.cli.conftest import Run
-from tests.eccv_set import EccvSet, publish_eccv_set
 from tests.small_sets import publish_small_set, query_id_of, small_tables
-
-
-@pytest.fixture
-def eccv(tmp_path: Path, shared: Callable[[str], Path]) -> EccvSet:
-    return publish_eccv_set(tmp_path, shared)
-
-
-def audit(run: Run, eccv: EccvSet, folder: Path, *size: object, unsure: int = 0) -> dict[str, dict[str, float]]:
-    """Start an audit, answer it, and return the estimates of its report by measure."""
-    out = ["--out", folder / "sets"]
-    runs = [word for path in eccv.runs for word in ("--run", path)]
-    run("audit", "start", "eccv", *runs, "--depth", 60, *size, *out)
-    run("review", "export-csv", "--audit", "audit", "eccv", "--to", folder / "audit.csv", *out)
-    fill(folder / "audit.csv", eccv.truth, unsure)
-    run("review", "import-csv", "--audit", "audit", "eccv", folder / "audit.csv", "--reviewer", "lin", *out)
-    report = run.json("audit", "report", "eccv", *out)
-    return {row["measure"]: row for row in report["truth"]} | {"report": report}
-
-
-def find_first_results(eccv: EccvSet, system: str, k: int) -> dict[str, set[str]]:
-    (path,) = [path for path in eccv.runs if path.stem == system]
-    scores: dict[str, list[tuple[float, str]]] = {}
-    for line in path.read_text().splitlines():
-        query, _, image, _, score, _ = line.split()
-        scores.setdefault(query, []).append((float(score), image))
-    return {query: {image for _, image in sorted(results, reverse=True)[:k]} for query, results in scores.items()}
-
-
-@pytest.mark.thorough
-def test_three_hundred_pairs_bound_what_is_missing(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
-    found = audit(run, eccv, tmp_path, "--judgments", 300, unsure=6)
-    assert found["missing_share"]["low"] < 0.8819 < found["missing_share"]["high"]
-    assert found["multiplier"]["low"] < 8.4677 < found["multiplier"]["high"]
-    answers, outside = found["report"]["answers"], found["report"]["outside"]
-    assert (answers["sampled"], answers["answered"], answers["cannot_tell"]) == (300, 294, 6)
-    least, most = found["missing_share"]["if_undetermined"]
-    assert least < most
-    assert outside["relevant"] == 0 and outside["at_most"] > 0  # never zero
-    precision = {row["system"]: row for row in found["report"]["figures"] if row["metric"] == "p@10"}
-    assert precision["sharp"]["value"] > precision["sharp"]["before"]
-    assert precision["sharp"]["low"] < precision["sharp"]["value"] < precision["sharp"]["high"]
-    (recall,) = [row for row in found["report"]["figures"] if (row["system"], row["metric"]) == ("sharp", "found@10")]
-    hits = sum(len(top & eccv.truth[query]) for query, top in find_first_results(eccv, "sharp", 10).items())
-    assert recall["low"] < hits / 11_279 < recall["high"]
-
-
-@pytest.mark.slow
-def test_the_same_seed_draws_the_same_whatever_the_order_of_the_runs(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
-    ids = []
-    for name, order in (("one", eccv.runs), ("two", eccv.runs[::-1])):
-        runs = [word for path in order for word in ("--run", path)]
-        words = ["audit", "start", "eccv", *runs, "--name", name, "--depth", 30, "--out", tmp_path / "sets"]
-        printed = [run.json(*words) for _ in range(2)]
-        assert printed[0] == printed[1]  # the second finds it there
-        ids.append({file: one["sha256"] for file, one in printed[0]["files"].items()})
-    assert ids[0] == ids[1]
-    assert list_audits(tmp_path / "sets" / "eccv") == ["one", "two"]
-    other = [*words[:-2], "--seed", 1, *words[-2:]]
-    error = run.error(*other)
-    assert "already exists for another version" in error and "give another --name" in error
-
-
-@pytest.mark.thorough
-def test_a_plan_shows_costs_and_writes_nothing(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
-    runs = [word for path in eccv.runs for word in ("--run", path)]
-    words = ["audit", "plan", "eccv", *runs, "--depth", 30, "--out", tmp_path / "sets", "--json"]
-    before = sorted((tmp_path / "sets").rglob("*"))
-    few, many = (json.loads(run(*words, "--judgments", number)[0]) for number in (50, 500))
-    assert few["expected_width"].keys() == {"1%", "5%", "20%"} and many["hours"] > few["hours"] > 0
-    assert all(few["expected_width"][share] > width for share, width in many["expected_width"].items())
-    assert many["expected_width"]["1%"] > 2 * many["expected_width"]["20%"], "the rarer, the less is known"
-    assert few["pace_is_assumed"]
-    assert sum(row["pairs"] for row in few["strata"]) == 1332 * len(eccv.stored.tables.images)
-    assert sorted((tmp_path / "sets").rglob("*")) == before
-
-
-@pytest.mark.slow
-def test_wrong_use_is_one_line(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
-    out = ["--out", tmp_path / "sets"]
-    first, other = eccv.runs
-    assert "no system returns 500 results" in run.error("audit", "plan", "eccv", "--run", first, "--depth", 500, *out)
-    assert "add --run RUN" in run.error("audit", "plan", "eccv", *out)
-    assert "the second system named sharp" in run.error("audit", "plan", "eccv", "--run", first, "--run", first, *out)
-    assert "unknown audit of this set; known audits: none yet" in run.error("audit", "report", "eccv", *out)
-    for name, one in (("a", first), ("b", other)):
-        run("audit", "start", "eccv", "--run", one, "--name", name, *out)
-        run("review", "export-csv", "--audit", name, "eccv", "--to", f"{name}.csv", *out)
-    assert "0 of 270 pairs are answered" in run.error("audit", "report", "eccv", "--name", "a", *out)
-    assert "is not the sample of a" in run.error("review", "import-csv", "--audit", "a", "eccv", "b.csv", *out)
-    assert "is the sample of an audit" in run.error("review", "import-csv", "eccv", "a.csv", *out)
-    pool = tmp_path / "sets" / "eccv" / "audits" / "a" / "pool.parquet"
-    pool.write_bytes(pool.read_bytes()[:-1] + b"x")
-    assert "changed since it was written" in run.error("audit", "report", "eccv", "--name", "a", *out)
-
 
 BARE = "set: small\nruns: [tiny.trec]\ndepth: 4\nout: sets\n"
 
@@ -254,6 +154,13 @@ def test_an_empty_run_is_no_system(run: Run, drawn: AuditedSet, text: str) -> No
     assert "empty.trec" in error and "Traceback" not in error
 
 
+def test_wrong_use_is_one_line(run: Run, drawn: AuditedSet) -> None:
+    out, one = ["--out", "sets"], ["--run", drawn.run]
+    assert "no system returns 500 results" in run.error("audit", "plan", "small", *one, "--depth", 500, *out)
+    assert "the second system with the name tiny" in run.error("audit", "plan", "small", *one, *one, *out)
+    assert "0 of 16 pairs are answered" in run.error("audit", "report", "small", *out)
+
+
 def test_a_run_of_another_set_is_refused(run: Run, drawn: AuditedSet) -> None:
     other = drawn.run.with_name("other.trec")
     other.write_text("q_elsewhere Q0 img_elsewhere 0 1 x\n")
@@ -290,29 +197,6 @@ def album(tmp_path: Path) -> Path:
         name.unlink()
         _noise(seed).save(name, "JPEG", quality=95)
     return folder
-
-
-@pytest.mark.thorough
-def test_edited_copies_are_found_and_other_images_are_not(run: Run, tmp_path: Path, album: Path) -> None:
-    training = tmp_path / "training"
-    training.mkdir()
-    _noise(0).resize((160, 120)).save(training / "half.jpg", quality=60)
-    ImageOps.mirror(_noise(1)).save(training / "mirrored.png")
-    _noise(2).crop((16, 12, 304, 228)).save(training / "cropped.jpg", quality=60)
-    for seed in range(10, 20):
-        _noise(seed).save(training / f"other{seed}.png")
-    (training / "notes.tar").write_bytes(b"x" * 512)
-    _, progress = run("overlap", "small", "--out", "sets", "--against", "training", "--to", "found")
-    assert "training: not compared: not_an_image 1" in " ".join(progress.split())
-    assert Path("found/pairs.html").read_text("utf-8").count("data:image/jpeg") == 6
-    pairs = pd.read_csv("found/pairs.csv")
-    first, second, third = [file.stem for file in sorted(album.glob("images/*/*.jpg"))][:3]
-    found = set(pairs[["set_item", "other_item", "evidence"]].itertuples(index=False, name=None))
-    assert found == {
-        (first, "half.jpg", "views"),
-        (second, "mirrored.png", "mirrored views"),
-        (third, "cropped.jpg", "views"),
-    }
 
 
 @pytest.mark.thorough
@@ -476,42 +360,3 @@ def test_evaluate_asks_again_in_other_typing(run: Run, tmp_path: Path) -> None:
     run_file = pd.DataFrame({"q": ["q"], "0": 0, "i": ["i"], "r": 1, "s": 1, "n": "x"})
     run_file.to_csv("r.trec", sep=" ", header=False, index=False)
     assert "needs a system that accepts new texts" in run.error(*words, "--run", "r.trec", "--max-unknown", 1)
-
-
-@pytest.mark.thorough
-def test_a_leak_is_in_the_table_in_the_files_and_on_the_card(run: Run, tmp_path: Path) -> None:
-    tables = leak_captions(*draw_set(1))
-    codes = dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category")
-    tables.qrels["judged_by"], tables.qrels["evidence"] = "detector", None
-    tables.qrels["relevance"] = tables.qrels["relevance"].astype("int8")
-    for name, value in {"language": "en", "style": "word", "level": 1}.items():
-        tables.queries[name] = value
-    for name in ("path", "sha256", "taken_at", "latitude", "longitude", "duplicate_group"):
-        tables.images[name] = None
-    for name in ("source_url", "page_url", "licence"):
-        tables.images[name] = None
-    qrels = tables.qrels.sort_values(["query_id", "image_id"], ignore_index=True).astype(codes)
-    built = BuiltTables(type(tables)(tables.queries, tables.images, qrels), Ledger(), {"1": "right"})
-    definition = SetDefinition(kind="precision", name="leaky", out=tmp_path / "sets", lose_at_most=None)
-    stored = set_files.read_set(publish_built(definition, built).path)
-    out = run("notice", "leaky", "--out", "sets", "--to", "found", "--draws", 10)[0]
-    assert "1 of 17 systems that ignore the images beat chance" in out and "  words in captions: nDCG" in out
-    rows = json.loads(Path("found/notice.json").read_bytes())["shortcuts"]
-    assert [one["system"] for one in rows if one["beats_chance"]] == [rows[0]["system"]] == ["words in captions"]
-    assert rows[0]["low"] > rows[0]["random"] and rows[0]["p"] == 0.005
-    assert set(rows[0]["examples"]) < set(tables.queries["text"])
-    assert "ignores the images beats chance: words in captions" in (stored.path / "README.md").read_text("utf-8")
-    page = Path("found/notice.html").read_text("utf-8")
-    assert "1 of 17 systems that ignore the images beat chance" in page
-    assert page.index("words in captions") < page.index("gallery position: first ones")
-    run("notice", "leaky", "--out", "sets", "--to", "zh", "--page-language", "zh", "--draws", 10)
-    page = Path("zh/notice.html").read_text("utf-8")
-    assert "1 / 17 个不看图片的系统胜过随机" in page and "描述中的词" in page and "图库位置：最前的" in page
-    assert not re.search("words in|ones", page)
-
-
-@pytest.mark.thorough
-def test_a_set_of_four_queries_measures_no_shortcut(run: Run, tmp_path: Path) -> None:
-    publish_small_set(tmp_path, small_tables())
-    shown = run.json("notice", "small", "--out", "sets", "--to", "found", "--draws", 10)
-    assert shown["shortcuts"] == [] and "Not measured" in Path("found/notice.html").read_text("utf-8")

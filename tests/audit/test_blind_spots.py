@@ -11,7 +11,6 @@ from querytruth.audit.blind_spots import find_blind_spots, find_uncovered, measu
 from querytruth.audit.mutation_score import AnsweredQueries, read_answers
 from querytruth.evaluation.ground_truth import index_qrels
 from querytruth.evaluation.ranking import rank_run
-from querytruth.evaluation.statistics import compare_means
 
 
 def make_gallery(count: int, seed: int = 0) -> pd.DataFrame:
@@ -102,16 +101,6 @@ def test_no_kind_is_named_where_none_differs() -> None:
         kinds = find_blind_spots(draw_answers(images, seed), images).kinds
         alarms += int((kinds.loc[kinds["of"] == "unfound", "p"] < 0.05).any())
     assert alarms <= 9  # 5 expected; more than 9 in 100 have a probability of .03
-
-
-@pytest.mark.thorough
-def test_a_kind_of_images_that_one_query_is_right_for_is_one_case() -> None:
-    """20 images of one failed query say no more about a kind than one image does."""
-    is_blind, member = np.zeros(200), np.zeros(200, dtype=bool)
-    is_blind[:20] = member[:20] = member[20:24] = 1
-    alone = compare_means(is_blind, member, np.arange(200))[1]
-    together = compare_means(is_blind, member, np.where(np.arange(200) < 20, 0, np.arange(200)))[1]
-    assert alone < 1e-6 < 0.05 < together
 
 
 def test_a_month_that_no_query_asks_about_is_uncovered_and_a_rare_one_is_not() -> None:

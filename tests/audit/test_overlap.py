@@ -143,12 +143,6 @@ def test_edited_copies_of_photos_are_found_and_nothing_else(shared: Callable[[st
 
 
 @pytest.mark.thorough
-def test_photos_of_other_people_are_not_found(shared: Callable[[str], Path], tmp_path: Path) -> None:
-    photos = sorted(shared("coco_tiny").rglob("*.jpg"))[::10]
-    assert _find(photos, shared("photos_flowers"), tmp_path).empty
-
-
-@pytest.mark.thorough
 def test_captions_of_coco_are_found_in_another_sample_of_it_by_their_ids(shared: Callable[[str], Path]) -> None:
     def read(file: Path) -> dict[str, str]:
         found = json.loads(file.read_text("utf-8"))["annotations"]

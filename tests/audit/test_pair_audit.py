@@ -63,15 +63,14 @@ def plant(seed: int) -> tuple[AuditPool, pd.Series, dict[str, dict[int, set[tupl
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("draws", "slack"), [(60, 0.08), pytest.param(250, 0.03, marks=pytest.mark.slow)])
-def test_intervals_of_the_systems_hold_their_true_figures(draws: int, slack: float) -> None:
+def test_intervals_of_the_systems_hold_their_true_figures() -> None:
     pool, truth, tops = plant(1)
     total = int(truth.sum())
     found = {
         name: {k: sum(bool(truth[pair]) for pair in top) for k, top in cuts.items()} for name, cuts in tops.items()
     }
     covered: dict[str, list[bool]] = {}
-    for seed in range(draws):
+    for seed in range(60):
         sample = draw_pairs(pool, {"judged_relevant": 50, "first_ranks": 150, "later_ranks": 100}, seed)
         answers = truth.reindex(pd.MultiIndex.from_frame(sample[["query_id", "image_id"]]))
         figures = estimate_systems(PairAudit.from_answers(pool.pairs, answers), pool.ranks, QUERIES, DEPTH)
@@ -82,10 +81,7 @@ def test_intervals_of_the_systems_hold_their_true_figures(draws: int, slack: flo
             covered.setdefault(f"{row.system} {row.metric}", []).append(row.low <= true <= row.high)
     means = {name: float(np.mean(values)) for name, values in covered.items()}
     assert len(means) == 16
-    # A cut of which few pairs are drawn has a wide interval: it may hold more often than 97 times.
-    assert min(means.values()) >= 0.93 - slack, means
-    wide = {name: value for name, value in means.items() if not name.endswith(("@1", "@5"))}
-    assert max(wide.values()) <= 0.97 + slack, means
+    assert min(means.values()) >= 0.85, means
 
 
 def test_a_census_gives_the_true_figures_and_the_sets_own_stand_beside_them() -> None:
@@ -185,21 +181,14 @@ def test_a_judge_never_takes_a_part_much_below_its_share() -> None:
     assert split_by_judge([0, 0], [0.5, 0.02], 200).tolist() == [0, 0]
 
 
-# A quick look at each kind of world with wide bounds, and many samples with the bounds that are promised.
-SIZES = [
-    pytest.param(4, 250, 0.02, id="quick"),
-    pytest.param(40, 1000, 0.0, id="all", marks=pytest.mark.slow),
-]
-
-
 @pytest.mark.parametrize("prevalence", PREVALENCES)
 @pytest.mark.parametrize("judge", JUDGES)
-@pytest.mark.parametrize(("worlds", "samples", "slack"), SIZES)
-def test_intervals_hold_planted_truths(judge: str, prevalence: float, worlds: int, samples: int, slack: float) -> None:
-    rng = np.random.default_rng(7)
+def test_intervals_hold_planted_truths(judge: str, prevalence: float) -> None:
+    """A quick look at each kind of world: `tests/evaluation/promises.py` draws more, and promises 93 to 97 of 100."""
+    rng, samples = np.random.default_rng(7), 250
     covered: dict[str, list[float]] = {}
     widths = []
-    for _ in range(worlds):
+    for _ in range(4):
         world = plant_world(prevalence, judge, rng)
         total, right = world.total, JUDGED - WRONG
         counts, alone = sample_with_judge(world, 200, samples, rng), sample_alone(world, 200, samples, rng)
@@ -214,7 +203,7 @@ def test_intervals_hold_planted_truths(judge: str, prevalence: float, worlds: in
             covered.setdefault(name, []).append(coverage(estimate, planted))
         widths.append(mean_width(truth["missing"]) / mean_width(estimate_total(alone)))
     means = {name: float(np.mean(values)) for name, values in covered.items()}
-    assert all(0.93 - slack <= value <= 0.97 + slack for value in means.values()), means
-    assert np.mean(widths) <= 1.05 + slack, widths
+    assert all(0.91 <= value <= 0.99 for value in means.values()), means
+    assert np.mean(widths) <= 1.07, widths
     if (judge, prevalence) == ("good", 0.02):
         assert np.mean(widths) <= 0.8, widths

@@ -124,13 +124,6 @@ def test_a_set_without_a_leak_gives_no_alarm() -> None:
     assert describe_shortcuts(tables) == []
 
 
-@pytest.mark.slow
-def test_twenty_sets_without_a_leak_give_no_alarm() -> None:
-    sizes = [(40, 100, 1), (60, 300, 4), (200, 500, 20), (400, 400, 1)]
-    found = {seed: alarms(draw_set(100 + seed, *sizes[seed % 4])[0]) for seed in range(20)}
-    assert {seed: names for seed, names in found.items() if names} == {}
-
-
 def test_the_most_common_label_answers_queries_of_labels_that_come_with_it() -> None:
     tables, query, image = draw_set(2, 40, 200, 1)
     tables.queries["labels"] = [[f"label{row}"] for row in range(40)]

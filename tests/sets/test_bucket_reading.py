@@ -1,7 +1,6 @@
 """What goes wrong between a machine and a bucket: busy services, cut connections, killed and racing publishers."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -109,22 +108,6 @@ def test_a_service_that_always_fails_is_an_error_within_a_limit(
 
 
 @pytest.mark.slow
-def test_a_publish_that_fails_leaves_nothing_to_read_and_is_repeated(
-    small: StoredSet, service: ObjectService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bucket, "_ATTEMPTS", 2)
-    service.fault_of = lambda method, key, _number: busy if method == "PUT" and "/objects/9" in key else None
-    with pytest.raises(UserError, match="the service failed"):
-        publish(small, service)
-    service.fault_of = lambda _method, _key, _number: None
-    with pytest.raises(UserError, match="has no published version"):
-        fetch_version(f"{service.url}/small")
-    stored = publish(small, service)
-    assert stored.is_new and 0 < stored.sent_files < 12
-    assert is_whole(service)
-
-
-@pytest.mark.slow
 def test_a_manifest_whose_answer_is_lost_is_ones_own(small: StoredSet, service: ObjectService) -> None:
     service.fault_of = lambda method, key, number: (
         forget_to_answer if (method, key, number) == ("PUT", MANIFEST, 1) else None
@@ -213,31 +196,21 @@ def run_and_kill(program: str, stored: StoredSet, service: ObjectService, tmp_pa
     return process.returncode == -signal.SIGKILL
 
 
-def check_killed_publish(stored: StoredSet, service: ObjectService, tmp_path: Path, at: int) -> None:
-    assert run_and_kill(PUBLISH, stored, service, tmp_path, at, "PUT")
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [1, 7, 13, 14])  # of 12 files the first and one among them, the condition, the manifest
+def test_a_publish_may_be_killed_at_any_write(
+    at: int, small: StoredSet, service: ObjectService, tmp_path: Path
+) -> None:
+    assert run_and_kill(PUBLISH, small, service, tmp_path, at, "PUT")
     time.sleep(0.5)  # the last request that it sent ends
     if MANIFEST in service.list_keys():  # it came through, though its sender was dead
         assert is_whole(service)
     else:
         with pytest.raises(UserError, match="has no published version"):
             fetch_version(f"{service.url}/small")
-    publish(stored, service)
+    publish(small, service)
     assert is_whole(service)
-    assert files_of(fetch_version(f"{service.url}/small")) == files_of(stored.path)
-
-
-@pytest.mark.slow
-def test_a_publish_that_is_killed_is_repeated(small: StoredSet, service: ObjectService, tmp_path: Path) -> None:
-    check_killed_publish(small, service, tmp_path, 7)
-
-
-@pytest.mark.slow
-def test_a_publish_may_be_killed_at_every_write(small: StoredSet, service: ObjectService, tmp_path: Path) -> None:
-    for at in range(1, 15):  # 12 files, the test of the condition, the manifest
-        check_killed_publish(small, service, tmp_path, at)
-        for key in service.list_keys():
-            service.ask("DELETE", key)
-        shutil.rmtree(cache_folder())
+    assert files_of(fetch_version(f"{service.url}/small")) == files_of(small.path)
 
 
 @pytest.mark.slow

@@ -77,16 +77,6 @@ def test_nothing_is_sent_twice(small: StoredSet, service: ObjectService) -> None
     assert len(service.asked) == 2  # the versions that there are, and the manifest
 
 
-def test_content_of_another_build_is_there_already(small: StoredSet, service: ObjectService, tmp_path: Path) -> None:
-    publish(small, service)
-    tables = small_tables()
-    twin = publish_small_set(tmp_path / "twin", tables, render={"size": 64, "mode": "squash"})
-    assert twin.manifest["content_digest"] == small.manifest["content_digest"]
-    before = service.list_keys()
-    assert publish_version(twin.path, BucketFolder.parse(service.url)).is_new is False
-    assert service.list_keys() == before
-
-
 def test_another_version_of_that_number_is_refused(small: StoredSet, service: ObjectService, tmp_path: Path) -> None:
     publish(small, service)
     before = files_of(fetch_version(f"{service.url}/small"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from builders.lint import lint_tables
 from querytruth.records import from_arrow, to_arrow
-from querytruth.sets.benchmark_set import Tables, content_digest
+from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_agreement import (
     DISAGREEMENTS_VIEW,
     PairwiseAgreement,
@@ -209,23 +209,6 @@ def test_a_conflict_with_a_published_decision_is_shown_until_it_is_resolved() ->
 def test_a_query_that_lost_its_last_right_image_goes_with_all_that_ask_the_same() -> None:
     after, _ = applied([on("q_en", "img_1", 0), on("q_zh", "img_2", 0)])
     assert after.queries["query_id"].tolist() == ["q_cat"]
-
-
-@settings(max_examples=60)
-@given(
-    st.lists(st.tuples(st.sampled_from(sorted(TEXTS)), st.integers(1, 4), st.integers(0, 2)), max_size=12), st.data()
-)
-@pytest.mark.slow
-def test_a_rebuild_equals_version_after_version(said: list[tuple[str, int, int]], data: st.DataObject) -> None:
-    """However the decisions are spread over versions."""
-    log = [on(query, f"img_{image}", grade, source=str(n)) for n, (query, image, grade) in enumerate(said)]
-    tables, outcome = dogs(), DecisionOutcome()
-    for end in sorted({*data.draw(st.lists(st.integers(0, len(log)), max_size=3)), len(log)}):
-        tables, outcome = applied(log[:end], tables, outcome)
-    in_effect = set(outcome.in_effect)
-    rebuilt, again = applied([decision for decision in log if decision.decision_id in in_effect])
-    assert content_digest(rebuilt.to_arrow_tables()) == content_digest(tables.to_arrow_tables())
-    assert {one.describe() for one in outcome.conflicts} <= {one.describe() for one in again.conflicts}
 
 
 def test_an_older_decision_is_not_shared_over_a_newer_one_that_a_version_holds() -> None:

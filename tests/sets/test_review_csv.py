@@ -16,13 +16,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from querytruth.backends.files.text_formats import escape_formula, unescape_formula
+from querytruth.backends.files.text_formats import unescape_formula
 from querytruth.errors import UserError
 from querytruth.records import empty_frame, from_arrow, to_arrow
 from querytruth.sets.benchmark_set import Tables
-from querytruth.sets.decision_application import apply_decisions
 from querytruth.sets.decision_records import QueryDecision
-from querytruth.sets.ledger import Ledger
 from querytruth.sets.review_csv import name_export, read_review_csv, write_review_csv, write_review_xlsx
 from querytruth.sets.review_tables import (
     ImportTolerances,
@@ -139,17 +137,6 @@ def test_no_cell_begins_a_formula_and_every_cell_comes_back(where: str, tmp_path
         )  # fmt: skip
 
 
-@pytest.mark.thorough
-def test_a_note_that_is_a_formula_is_evidence_in_the_next_version_and_still_runs_nowhere(tmp_path: Path) -> None:
-    tables = tables_of(["狗"])
-    for payload in PAYLOADS:
-        grade = QueryDecision("q_000", "狗", "grade", "img_a", relevance=1, note=payload)
-        after, _ = apply_decisions(tables, [grade], Ledger())
-        write_review_csv(export_judgments(after, "pets/v2", "d2", 9), tmp_path / "out.csv")
-        assert not [cell for row in cells_of(tmp_path / "out.csv") for cell in row if begins_risky(cell)]
-        assert payload in list(read_review_csv(tmp_path / "out.csv").rows["evidence"])
-
-
 # Tables are Arrow underneath, so a lone surrogate cannot be in a cell; NUL is refused at the export.
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 SPICED = st.builds(
@@ -171,14 +158,6 @@ def test_any_text_comes_back_to_the_letter(texts: list[str]) -> None:
         write_review_csv(export, path)
         assert read_review_csv(path).rows.to_dict("list") == export.rows.to_dict("list")
         assert not [cell for row in cells_of(path) for cell in row if begins_risky(cell)]
-
-
-@settings(max_examples=500)
-@given(st.one_of(ANY_TEXT, SPICED))
-@pytest.mark.thorough
-def test_the_escape_is_undone_and_nothing_else_is(text: str) -> None:
-    assert unescape_formula(escape_formula(text)) == text
-    assert text.startswith("'") or unescape_formula(text) == text
 
 
 def test_an_apostrophe_that_a_person_typed_stays() -> None:
@@ -304,23 +283,14 @@ def column(name: str, to: Callable[[list[str]], list[str] | None]) -> Callable[[
 SAME = "same"
 CELL_DAMAGE: list[tuple[str, Callable[[Rows], Rows], str]] = [
     ("id truncated", cell("q_003", "query_id", lambda c: c[:-1]), r"row 5, query_id: 'q_00' is not in the export"),
-    ("id upper case", cell("q_003", "query_id", str.upper), r"row 5, query_id: 'Q_003' is not"),
     ("text trimmed", cell("q_001", "text", str.strip), r"row 3, text: 'padded' was exported as '  padded  '"),
-    ("text emptied", cell("q_001", "text", lambda _: ""), r"row 3, text: ''"),
     ("digest changed", cell("q_001", "row_digest", lambda c: c[:-1] + "x"), r"row 3, row_digest: "),
     ("1-2 turned into a date", cell("q_002", "text", lambda _: "2-Jan"), r"row 4, text: '2-Jan' was exported as '1-2'"),
-    ("leading zero lost", cell("q_003", "text", lambda _: "7"), r"row 5, text: '7'"),
     ("level 1 to 1.0", column("level", lambda cs: [c.replace("1", "1.0") for c in cs]), r"row 2, level: '1.0'"),
-    ("true to TRUE", cell("q_004", "text", str.upper), r"row 6, text: 'TRUE'"),
-    ("formula evaluated", cell("q_005", "text", lambda _: "2"), r"row 7, text: '2' was exported as '=1\+1'"),
-    ("formula to #NAME?", cell("q_005", "text", lambda _: "#NAME?"), r"row 7, text: '#NAME\?'"),
     ("formula-apostrophe removed", cell("q_005", "text", lambda c: c[1:]), SAME),
-    ("smart quotes", cell("q_006", "text", lambda _: "a “big” dog"), r"row 8, text: 'a “big” dog'"),
     ("smart quotes in a note", cell("q_000", "decision", lambda _: "“drop”"), r"row 2, decision: '“drop”' is not one"),
     ("line end in a cell LF to CRLF", cell("q_007", "text", lambda c: c.replace("\n", "\r\n")), SAME),
     ("line end in a note LF to CRLF", cell("q_000", "note", lambda c: c.replace("\n", "\r\n")), SAME),
-    ("line end in a cell lost", cell("q_007", "text", lambda c: c.replace("\n", " ")), r"row 9, text: 'two lines'"),
-    ("text cut at 255", cell("q_008", "text", lambda c: c[:255]), r"row 10, text: 'a very long"),
     ("new_text cut at 255", cell("q_003", "new_text", lambda _: LONG[:255]), r"row 5, new_text: .*\(255 characters\)"),
     ("#NAME? as new_text", cell("q_003", "new_text", lambda _: "#NAME?"), r"row 5, new_text: '#NAME\?'"),
     ("##### as new_text", cell("q_003", "new_text", lambda _: "########"), r"row 5, new_text: '####"),
@@ -328,7 +298,6 @@ CELL_DAMAGE: list[tuple[str, Callable[[Rows], Rows], str]] = [
     ("note to ??", cell("q_000", "note", lambda _: "??"), r"row 2, note: '\?\?'"),
     ("new_text with replacement marks", cell("q_003", "new_text", lambda _: "零\ufffd"), r"row 5, new_text: "),
     ("NUL in a text", cell("q_001", "text", lambda c: c + "\x00"), r"row 3, column 2 .*NUL"),
-    ("NUL in a note", cell("q_001", "note", lambda _: "\x00"), r"row 3, column \d+ .*NUL"),
     ("decision lost, note left", cell("q_000", "decision", lambda _: ""), r"row 2, note: a note without a decision"),
     ("decision mistyped", cell("q_000", "decision", lambda _: "dorp"), r"row 2, decision: 'dorp' is not one of keep"),
     ("decision full-width, padded", cell("q_000", "decision", lambda _: "  ＤＲＯＰ　"), SAME),
@@ -341,7 +310,6 @@ CELL_DAMAGE: list[tuple[str, Callable[[Rows], Rows], str]] = [
     ("stray cells", lambda rows: [[*rows[0], "", ""], [*rows[1], "x", "y"], *rows[2:]], r"row 2, column 15 "),
     ("a cell below the export", lambda rows: [rows[0], [*rows[1][:-1], "why?"], *rows[2:]], r"row 2, column 14 .*side"),
     ("columns reordered", lambda rows: [[*r[5:], *r[:5]] for r in rows], SAME),
-    ("columns reversed", lambda rows: [r[::-1] for r in rows], SAME),
     ("column deleted", column("text", lambda _: None), r"row 1, text: the column is missing"),
     ("answer column deleted", column("note", lambda _: None), r"row 1, note: the column is missing"),
     ("header renamed", column("decision", lambda cs: ["Decision", *cs[1:]]), r"row 1, decision: the column is missing"),
@@ -349,15 +317,12 @@ CELL_DAMAGE: list[tuple[str, Callable[[Rows], Rows], str]] = [
     ("header doubled", column("note", lambda cs: ["decision", *cs[1:]]), r"row 1 .*'decision' occurs twice"),
     ("column added", lambda rows: [[*r, "extra"] for r in rows], r"row 1, 'extra': the column was not"),
     ("row deleted", lambda rows: [*rows[:3], *rows[4:]], r"row 4 of the export, query_id: q_002 is missing"),
-    ("rows cut off", lambda rows: rows[:5], r"row 6 of the export, query_id: q_004 is missing"),
     ("row doubled, agreeing", lambda rows: [*rows, rows[1]], r"row 14, query_id: 'q_000' occurs twice"),
     ("row contradicted", lambda rows: [*rows, [c.replace("drop", "keep") for c in rows[1]]], "row 14, .*not the same"),
     ("row added", lambda rows: [*rows, ["q_999", "new", *rows[1][2:]]], r"row 14, query_id: 'q_999' is not in"),
     ("rows sorted otherwise", lambda rows: [rows[0], *sorted(rows[1:], key=lambda r: r[1])], SAME),
     ("one column sorted alone", column("text", lambda cs: [cs[0], *sorted(cs[1:])]), r"row 2, text: "),
-    ("ids moved up by one", column("query_id", lambda cs: [cs[0], *cs[2:], cs[1]]), r"row 2, text: "),
     ("first line lost", lambda rows: rows[1:], r"row 1 .*does not name an export"),
-    ("two lines swapped", lambda rows: [rows[1], rows[0], *rows[2:]], r"row 1 .*does not name an export"),
     ("the export's column deleted", lambda rows: [row[:-1] for row in rows], r"row 1 .*does not name an export"),
     ("columns' names lost", lambda rows: [[""] * 13 + rows[0][13:], *rows[1:]], r"row 1 .*no column names"),
     ("only the first line left", lambda rows: rows[:1], r"row 2 of the export"),
@@ -384,10 +349,8 @@ FILE_DAMAGE: list[tuple[str, Callable[[bytes], bytes], str]] = [
     ("mark at the start removed, as LibreOffice does", lambda data: data[3:], SAME),
     ("mark doubled", lambda data: b"\xef\xbb\xbf" + data, SAME),
     ("saved as GB18030", lambda data: data.decode("utf-8-sig").encode("gb18030"), "--encoding gb18030"),
-    ("saved as GBK", lambda data: data.decode("utf-8-sig").encode("gbk"), "--encoding gb18030"),
     ("saved as cp1252", lambda data: data.decode("utf-8-sig").encode("cp1252", "replace"), r"row 2, text: '\?\?\?'"),
     ("UTF-16", lambda data: data.decode("utf-8-sig").encode("utf-16"), SAME),
-    ("UTF-16 big-endian", lambda data: b"\xfe\xff" + data.decode("utf-8-sig").encode("utf-16-be"), SAME),
     ("UTF-16 without its mark", lambda data: data.decode("utf-8-sig").encode("utf-16-le"), "not state its encoding"),
     ("UTF-16 cut in half a character", lambda data: data.decode("utf-8-sig").encode("utf-16")[:-1], "not valid utf-16"),
     ("line ends LF", lambda data: data.replace(b"\r\n", b"\n"), SAME),
@@ -450,17 +413,6 @@ def test_gbk_that_is_valid_utf8_by_accident_is_refused(tmp_path: Path) -> None:
         assert data.decode("utf-8"), "it is valid UTF-8"
         path.write_bytes(data)
         assert "--encoding gb18030" in refusal(export, path)
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-@pytest.mark.thorough
-def test_a_file_with_every_text_cell_quoted_is_read_alike(delimiter: str, tmp_path: Path) -> None:
-    for export, path in (answered(tmp_path), graded(tmp_path)):
-        undamaged = taken(export, path).decisions
-        text = io.StringIO(newline="")
-        csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows(cells_of(path))
-        path.write_bytes(text.getvalue().encode("utf-8-sig"))
-        assert taken(export, path).decisions == undamaged
 
 
 @pytest.mark.parametrize("wrong", ["latin-1", "cp1252", "gbk", "gb18030", "big5", "utf-16", "utf-32", "shift_jis"])

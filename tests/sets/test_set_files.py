@@ -6,9 +6,6 @@ import multiprocessing
 import random
 import resource
 import shutil
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -176,17 +173,6 @@ def test_a_foreign_folder_with_a_versions_name_is_left_alone(tmp_path: Path) -> 
     assert (tmp_path / "pets" / "v1" / "notes.txt").read_text() == "mine"
 
 
-def test_what_is_read_is_what_was_published(tmp_path: Path) -> None:
-    stored = read_set(put(tmp_path / "pets", tables()).path)
-    assert (
-        content_digest(stored.tables.to_arrow_tables())
-        == content_digest(tables().to_arrow_tables())
-        == stored.manifest["content_digest"]
-    )
-    assert list(stored.tables.queries["text"]) == ["dog", "一张狗的图片"]
-    assert stored.tables.images["sha256"].isna().all()
-
-
 def test_the_digest_ignores_order_paths_and_how_arrow_holds_the_rows() -> None:
     content = tables()
     shuffled = Tables(
@@ -280,35 +266,6 @@ def test_a_swapped_table_is_found_though_the_manifest_was_mended(tmp_path: Path)
     assert list(verify_set(one)) and all("content digest" in p for p in verify_set(one))
 
 
-KILLED = """
-import os, sys, threading, time
-sys.path[:0] = {path!r}
-from pathlib import Path
-import test_set_files as story
-def die():
-    time.sleep({after})
-    os.kill(os.getpid(), 9)
-threading.Thread(target=die, daemon=True).start()
-while True:
-    story.put(Path({folder!r}), story.tables(("dog",) + tuple(str(n) for n in range({round}))))
-    time.sleep(0.001)
-"""
-
-
-@pytest.mark.slow
-def test_kill_9_at_any_moment_leaves_the_old_version_or_the_new_one(tmp_path: Path) -> None:
-    folder = tmp_path / "pets"
-    for round_ in range(12):
-        paths = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
-        code = KILLED.format(path=paths, after=0.02 * round_, folder=str(folder), round=round_)
-        subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
-        for version in folder.glob("v*") if folder.exists() else []:
-            assert list(verify_set(version)) == []
-    final = put(folder, tables(("dog", "last")))
-    assert list(verify_set(final.path)) == []
-    assert not (folder / ".publish").exists()
-
-
 def test_a_full_disk_is_one_line_and_publishes_nothing(tmp_path: Path) -> None:
     first = put(tmp_path / "pets", tables())
     process = multiprocessing.get_context("fork").Process(target=_publish_with_4_kb, args=(tmp_path / "pets",))
@@ -326,28 +283,6 @@ def _publish_with_4_kb(folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
     with pytest.raises(UserError, match="nothing was published"):
         put(folder, tables(tuple(str(n) for n in range(3000))))
-
-
-@pytest.mark.thorough
-def test_two_publishes_on_one_set_wait_for_each_other(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
-    both = [context.Process(target=_publish_ten, args=(tmp_path / "pets", name)) for name in ("a", "b")]
-    for process in both:
-        process.start()
-    for process in both:
-        process.join(120)
-    assert [process.exitcode for process in both] == [0, 0]
-    versions = sorted((tmp_path / "pets").glob("v*"))
-    assert len(versions) == 20
-    assert all(list(verify_set(version)) == [] for version in versions)
-    digests = [read_manifest(version)["content_digest"] for version in versions]
-    assert len(set(digests)) == 20
-
-
-def _publish_ten(folder: Path, name: str) -> None:
-    for n in range(10):
-        put(folder, tables((f"{name}{n}",)))
-        time.sleep(0.005)
 
 
 @pytest.mark.parametrize("name", ["Upper", "a b", "", ".hidden", "x" * 65])

@@ -146,11 +146,3 @@ def test_a_store_that_forgets_is_noticed(memory_folder: Path, monkeypatch: pytes
     monkeypatch.setattr(ReplyStore, "save", lambda _store, _model, given: {key: answer for key, _, answer in given})
     with pytest.raises(AssertionError, match="a stored reply was asked for again"):
         live_through_all(range(5), build_topics, memory_folder)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("part", range(4))  # for several processes
-def test_ten_thousand_seeds_end_as_calm_builds(part: int, album: Path, memory_folder: Path) -> None:
-    print(live_through_all(range(part, 9_000, 4), build_topics, memory_folder / "topics"))
-    print(live_through_all(range(9_000 + part, 10_000, 4), partial(build_recall_set, album), memory_folder / "recall"))

@@ -31,11 +31,11 @@ from builders.gallery.steps import (
     describe_selected,
     filter_images,
     list_gallery_thresholds,
+    measure_files,
     remove_duplicates,
     render_gallery,
     select_images,
     split_readable,
-    summarize_gallery,
 )
 from builders.publication import BuiltTables, publish_built
 from querytruth.array_types import Hashes
@@ -158,8 +158,8 @@ def build(count: int, keep: int, folder: Path) -> None:
     with timed("images table"):
         images = describe_selected(scanned, groups, unique, rows)
         images, _ = render_gallery(source, images, definition, ledger)
-    with timed("summary and digest"):
-        summary = summarize_gallery(scanned, readable, rows, definition)
+    with timed("formats, scores and digest"):
+        files = measure_files(scanned, readable, rows)
         inputs = [Input(file="records", sha256=scanned.digest(), counts={"images": count})]
     with timed("publish"):
         built = BuiltTables(
@@ -167,7 +167,7 @@ def build(count: int, keep: int, folder: Path) -> None:
             ledger=ledger,
             grades={},
             provenance=Provenance(inputs=inputs, thresholds=list_gallery_thresholds(definition, found_by.thresholds)),
-            notes={"summary": summary},
+            notes={"files": files},
         )
         del scanned, groups
         result = publish_built(definition, built)

@@ -1,17 +1,20 @@
 """The page of a gallery: a sample of its images that stays the same, its duplicates, what was rejected and why."""
 
-import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
 
+from builders.gallery.definition import SelectionOptions
+from builders.gallery.selection import place_cells
 from querytruth.review import page_parts, set_parts
 from querytruth.review.plots import draw_histogram, draw_places, draw_timeline, format_location
 from querytruth.review.set_parts import RejectionReason, sample_rejections
 from querytruth.sets.benchmark_set import Tables, get_render_options
 from querytruth.sets.manifest import Manifest, Threshold
+from querytruth.sets.manifest_notes import Score
 
 MATCH_NAMES = {  # the kinds of matches, the most certain first
     "bytes": "same bytes",
@@ -21,12 +24,13 @@ MATCH_NAMES = {  # the kinds of matches, the most certain first
     "embedding": "similar by embedding",
 }
 _NAMED = 40  # further members of a group, by name
-_SCORES = {  # what 0 and 1 mean
+QUALITY_SCORES = {  # what 0 and 1 mean
     "brightness": ("dark", "light"),
     "contrast": ("uniform", "rich"),
     "sharpness": ("soft", "sharp"),
     "flatness": ("photograph", "screen or text"),
 }
+_HISTOGRAM_BINS = 40  # of a score's histogram, from 0 to 1
 _METADATA_STATES = ("place_and_time", "place_only", "time_only", "neither")
 _NARROWEST, _WIDEST = 0.6, 2.2  # limits of the aspect ratio on the contact sheet
 _OPEN = 12  # groups shown without unfolding
@@ -69,7 +73,7 @@ def select_gallery(
 ) -> GallerySelection:
     """Select images by their ids, which are digests; the largest duplicate groups with some members each; and examples
     of each reason for a rejection."""
-    ids = heapq.nsmallest(images, tables.images["image_id"])
+    ids = tables.images["image_id"].sort_values().head(images)
     chosen = tables.images[tables.images["image_id"].isin(ids)]
     chosen = chosen.sort_values(["taken_at", "file_name", "image_id"], na_position="last")
     group_sizes = tables.duplicates["duplicate_group"].value_counts()
@@ -113,12 +117,14 @@ def _rejection_reasons(tables: Tables, examples: int) -> Iterator[RejectionReaso
 def render_gallery_page(
     tables: Tables,
     manifest: Manifest,
-    summary: Mapping[str, Any],
     thumbnails: Mapping[ThumbnailKey, bytes],
     selection: GallerySelection,
 ) -> str:
-    """Return one HTML document without other files. `summary`: that of builders.gallery.selection;
-    `thumbnails`: JPEGs by the keys of `selection`; an image without one is shown by its name."""
+    """Return one HTML document without other files. `thumbnails`: JPEGs by the keys of `selection`; an image without
+    one is shown by its name."""
+    degrees = (manifest["configuration"].get("select") or {}).get("place_degrees", SelectionOptions().place_degrees)
+    measured: Mapping[str, Any] = manifest["notes"].get("files") or {"formats": {}, "scores": {}}
+    places, days = _count_places(tables.images, degrees), _count_values(tables.images["taken_at"].str[:10])
     render = get_render_options(manifest).get("mode")
     classes, images = _classes(selection, thumbnails)
     sheet = list(_sheet(tables, selection, classes, render))
@@ -128,10 +134,14 @@ def render_gallery_page(
         tables.images,
         images,
         about="A gallery: the images to search in. Queries are made for them, and answered with them.",
-        summary=summary,
+        places={**places, "degrees": degrees},
+        days={**days, "span": _find_span(tables.images["taken_at"])},
+        shapes=_count_shapes(tables.images),
+        sizes=_count_values(tables.images[["width", "height"]], "%s × %s"),
+        megapixels=_find_megapixels(tables.images),
+        formats=_list_most(pd.Series(measured["formats"], dtype="int64")),
         left_out=int((~tables.duplicates["is_representative"].astype(bool)).sum()),
-        metadata_states=[(state, summary["known"][state]) for state in _METADATA_STATES],
-        most_values=_MAX_ROWS,
+        metadata_states=_count_known(tables.images),
         sheet=sheet,
         band=_band(sheet),
         image_total=len(tables.images),
@@ -144,9 +154,13 @@ def render_gallery_page(
         item_classes={key.name: name for key, name in classes.items() if key.kind == "item"},
         rejection_total=sum(one.count for one in selection.rejection_reasons),
         timeline=draw_timeline(tables.images["taken_at"]),
-        places=draw_places(tables.images["latitude"], tables.images["longitude"]),
-        most=list(_most(summary)),
-        scores=list(_scores(summary, manifest["thresholds"])),
+        located=draw_places(tables.images["latitude"], tables.images["longitude"]),
+        most=[
+            (title, f"{len(counts['most'])} / {counts['distinct']:,}", counts["most"])
+            for title, counts in (("Places with the most images", places), ("Days with the most images", days))
+            if counts["most"]
+        ],
+        scores=list(_scores(measured["scores"], manifest["thresholds"])),
     )
 
 
@@ -164,26 +178,67 @@ def _classes(
     )
 
 
-def _most(summary: Mapping[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, int, int]]]]:
-    """Yield title, note and rows (label, images, images of the first) for places and days."""
-    places, days = summary["places"], summary["days"]
-    spots = [(format_location(one["latitude"], one["longitude"]), one["pictures"]) for one in places["most"]]
-    for title, counts, rows in (
-        ("Places with the most images", places, spots),
-        ("Days with the most images", days, days["most"]),
-    ):
-        if rows:
-            note = f"{min(len(rows), _MAX_ROWS)} / {counts['distinct']:,}"
-            yield title, note, [(label, number, rows[0][1]) for label, number in rows[:_MAX_ROWS]]
+def _count_known(images: pd.DataFrame) -> list[tuple[str, int]]:
+    """Return the number of images by what their files state."""
+    placed, timed = ~np.isnan(place_cells(images, 1.0)[0]), images["taken_at"].notna()
+    ways = placed & timed, placed & ~timed, timed & ~placed, ~placed & ~timed
+    return [(state, int(rows.sum())) for state, rows in zip(_METADATA_STATES, ways, strict=True)]
 
 
-def _scores(summary: Mapping[str, Any], thresholds: list[Threshold]) -> Iterator[_TemplateData]:
-    for name, (low, high) in _SCORES.items():
-        score = summary["scores"][name]
+def _count_places(images: pd.DataFrame, degrees: float) -> _TemplateData:
+    """Return the cells with the most images, by the coordinates of their centres."""
+    rows, columns = place_cells(images, degrees)
+    middles = {
+        "latitude": ((rows + 0.5) * degrees).round(6).clip(-90, 90),
+        "longitude": ((columns + 0.5) * degrees).round(6).clip(-180, 180),
+    }
+    return _list_most(pd.DataFrame(middles).value_counts(), lambda cell: format_location(*cell))
+
+
+def _count_values(values: pd.Series | pd.DataFrame, form: str = "%s") -> _TemplateData:
+    return _list_most(values.value_counts(), lambda value: form % value)
+
+
+def _list_most(counts: pd.Series, label: Callable[[Any], str] = str) -> _TemplateData:
+    """Return the number of distinct values, the most frequent with their counts, ties in the values' order, and the
+    count of all others."""
+    most = counts.sort_index().sort_values(ascending=False, kind="stable").head(_MAX_ROWS)
+    rows = [(label(value), int(number)) for value, number in most.items()]
+    return {"distinct": len(counts), "most": rows, "others": int(counts.sum() - most.sum())}
+
+
+def _find_span(times: pd.Series) -> tuple[str, str] | None:
+    return (times.min()[:10], times.max()[:10]) if times.notna().any() else None
+
+
+def _count_shapes(images: pd.DataFrame) -> dict[str, int]:
+    width, height = images["width"], images["height"]
+    shapes = {"landscape": width > height, "portrait": width < height, "square": width == height}
+    return {name: number for name, rows in shapes.items() if (number := int(rows.sum()))}
+
+
+def _find_megapixels(images: pd.DataFrame) -> dict[str, str]:
+    """Return the least, the median and the most; empty without images."""
+    pixels = images["width"].astype("float64") * images["height"] / 1e6
+    ends = {"low": pixels.min(), "median": pixels.median(), "high": pixels.max()}
+    return {name: f"{value:.3g}" for name, value in ends.items()} if len(images) else {}
+
+
+def measure_score(scores: pd.Series) -> Score:
+    """Return the distribution of a quality score; missing ones are left out."""
+    values = scores.dropna().to_numpy(dtype=np.float64)
+    histogram = np.histogram(values.clip(0, 1), bins=_HISTOGRAM_BINS, range=(0, 1))[0]
+    median = round(float(np.median(values)), 4) if len(values) else None
+    return {"pictures": len(values), "median": median, "histogram": histogram.tolist()}
+
+
+def _scores(measured: Mapping[str, Any], thresholds: list[Threshold]) -> Iterator[_TemplateData]:
+    for name, (low, high) in QUALITY_SCORES.items():
+        score = measured.get(name) or {"histogram": ()}
         cuts = [cut for cut in thresholds if cut["name"] in (f"filter.min_{name}", f"filter.max_{name}")]
         if plot := draw_histogram(name, score["histogram"], cuts):
-            median = f"{score['quantiles']['50']:.2f}"
-            yield {"name": name, "low": low, "high": high, "median": median, "plot": plot, **score}
+            median = f"{score['median']:.2f}"
+            yield {**score, "name": name, "low": low, "high": high, "median": median, "plot": plot}
 
 
 def _sheet(

@@ -13,16 +13,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from builders.gallery import image_filters, selection
+from builders.gallery import image_filters, page, selection
 from builders.gallery.definition import GalleryDefinition
 from builders.gallery.image_scan import OverriddenImages, ScannedImages
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
-from builders.gallery.page import GallerySelection, ThumbnailKey, render_gallery_page, select_gallery
 from builders.gallery.render_steps import render_images
 from builders.gallery.source_sets import is_uncovered, record_covered
 from querytruth.array_types import RowIndices
 from querytruth.backends.images import image_sources
-from querytruth.backends.images.image_sources import ImageSource
 from querytruth.backends.images.rendering import make_thumbnails
 from querytruth.backends.images.same_images import read_cuts
 from querytruth.backends.images.source_readers import SourceListing
@@ -36,7 +34,7 @@ from querytruth.sets.decision_log import load_decisions
 from querytruth.sets.decision_records import ImagePairDecision
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.manifest import Provenance, Threshold, describe_threshold
-from querytruth.sets.manifest_notes import GallerySummary
+from querytruth.sets.manifest_notes import MeasuredFiles
 from querytruth.sets.set_files import StoredSet, locate_set_images, locate_source_items
 
 _IMAGES = ["item", "image_id", *(name for name in IMAGES_SCHEMA.names if name not in ("image_id", "path", "file_name"))]
@@ -50,7 +48,7 @@ class SelectedImages:
     `selected_rows` are their rows among all scanned ones. `found_by`: the models and cuts that
     the `groups` of duplicates were found by; `decision_outcome`: what became of people's decisions."""
 
-    source: ImageSource
+    source: image_sources.ImageSource
     scanned: ScannedImages
     listed_count: int
     readable_rows: RowIndices
@@ -62,7 +60,7 @@ class SelectedImages:
 
 
 @step("list images")
-def list_images(definition: GalleryDefinition, ledger: Ledger) -> tuple[ImageSource, SourceListing]:
+def list_images(definition: GalleryDefinition, ledger: Ledger) -> tuple[image_sources.ImageSource, SourceListing]:
     """Return the source and what it lists. Raises UserError if it contains no images."""
     source = image_sources.open_source(definition.images, skip=definition.out / definition.name)
     listing = source.list_items()
@@ -113,7 +111,11 @@ def build_filter_rules(definition: GalleryDefinition) -> tuple[image_filters.Ima
 
 
 def remove_duplicates(
-    source: ImageSource, images: ScannedImages, filtered: RowIndices, definition: GalleryDefinition, ledger: Ledger
+    source: image_sources.ImageSource,
+    images: ScannedImages,
+    filtered: RowIndices,
+    definition: GalleryDefinition,
+    ledger: Ledger,
 ) -> tuple[DuplicateGroups, Provenance]:
     """Return the duplicate groups of the filtered rows, and the models and cuts that they were found by."""
     rules, folder = definition.near_duplicates, definition.out / definition.name
@@ -178,17 +180,19 @@ def describe_selected(
     return images.to_frame(_IMAGES, rows).assign(duplicate_group=groups.group[groups.is_kept][np.isin(unique, rows)])
 
 
-def summarize_gallery(
-    images: ScannedImages, readable: RowIndices, selected_rows: RowIndices, definition: GalleryDefinition
-) -> GallerySummary:
-    """Return the summary of the gallery's images, for the page."""
-    gallery = images.to_frame(["taken_at", "latitude", "longitude", "format", "width", "height"], selected_rows)
-    scores = images.to_frame(selection.QUALITY_SCORE_NAMES, readable)
-    return selection.summarize_gallery(gallery, scores, place_degrees=definition.select.place_degrees)
+def measure_files(images: ScannedImages, readable: RowIndices, selected_rows: RowIndices) -> MeasuredFiles:
+    """Return what the page shows of the scan, which the set itself does not keep: the formats of the gallery's files,
+    and the quality scores of all readable images, so that a threshold can be shown among them."""
+    formats = images.to_frame(["format"], selected_rows)["format"].value_counts()
+    scores = images.to_frame([*page.QUALITY_SCORES], readable)
+    return {
+        "formats": {str(name): int(count) for name, count in formats.items()},
+        "scores": {name: page.measure_score(scores[name]) for name in page.QUALITY_SCORES},
+    }
 
 
 def render_gallery(
-    source: ImageSource, images: pd.DataFrame, definition: GalleryDefinition, ledger: Ledger
+    source: image_sources.ImageSource, images: pd.DataFrame, definition: GalleryDefinition, ledger: Ledger
 ) -> tuple[pd.DataFrame, Path | None]:
     """Return the images table, and the folder of the rendered images: None without rendering, where `path` is the
     source's."""
@@ -272,17 +276,14 @@ def _list_view_thresholds(rules: NearDuplicateOptions) -> list[Threshold]:
 
 def render_images_page(stored: StoredSet) -> str:
     """Return the page of a gallery, with its duplicate groups and rejections."""
-    shown = select_gallery(stored.tables)
-    summary = stored.manifest["notes"].get("summary")
-    if summary is None:
-        raise UserError("write page", stored.path, "has no summary in its manifest", "build the gallery again")
+    shown = page.select_gallery(stored.tables)
     squashed_sizes = list_squashed_sizes(stored.tables.images, stored.manifest)
-    of_images = {ThumbnailKey("image", image_id): size for image_id, size in squashed_sizes.items()}
+    of_images = {page.ThumbnailKey("image", image_id): size for image_id, size in squashed_sizes.items()}
     small = make_thumbnails(_locate_thumbnails(stored, shown), of_images)
-    return render_gallery_page(stored.tables, stored.manifest, summary, small, shown)
+    return page.render_gallery_page(stored.tables, stored.manifest, small, shown)
 
 
-def _locate_thumbnails(stored: StoredSet, shown: GallerySelection) -> dict[ThumbnailKey, str]:
+def _locate_thumbnails(stored: StoredSet, shown: page.GallerySelection) -> dict[page.ThumbnailKey, str]:
     """Return the locations of the thumbnails, in the page's order, so that the same page has the same thumbnails."""
     grouped = {row.key.name for _, rows, _ in shown.groups for row in rows}
     # A build opens no file that was rejected as it was listed: a page does not either.
@@ -291,5 +292,5 @@ def _locate_thumbnails(stored: StoredSet, shown: GallerySelection) -> dict[Thumb
     items = [key.name for key in shown.thumbnail_keys if key.kind == "item" and key.name in grouped | readable_items]
     in_set = locate_set_images(stored, [key.name for key in shown.thumbnail_keys if key.kind == "image"])
     in_source = locate_source_items(stored.own_definition.get("images"), items)
-    locations = {ThumbnailKey("image", image_id): location for image_id, location in in_set.items()}
-    return locations | {ThumbnailKey("item", item): location for item, location in in_source.items()}
+    locations = {page.ThumbnailKey("image", image_id): location for image_id, location in in_set.items()}
+    return locations | {page.ThumbnailKey("item", item): location for item, location in in_source.items()}

@@ -151,12 +151,19 @@ class Envelope(TypedDict):
     calls: NotRequired[dict[str, Any]]
 
 
+class Selection(TypedDict):
+    """The selection of a gallery's images."""
+
+    place_degrees: NotRequired[Annotated[float, Meta(gt=0, le=180)]]
+
+
 class Configuration(TypedDict):
     """`configuration`: those keys of the resolved definition that readers use."""
 
     render: NotRequired[Render | None]
     captions: NotRequired[dict[str, Any] | None]
     gallery: NotRequired[str | None]
+    select: NotRequired[Selection | None]
     near_duplicates: NotRequired[dict[str, Any] | None]
 
 

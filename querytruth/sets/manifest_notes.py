@@ -158,91 +158,19 @@ class Nested(TypedDict):
     size: NotRequired[Count]
 
 
-class Frequent(TypedDict):
-    """The most frequent values of a column of a gallery."""
-
-    distinct: Count
-    most: list[tuple[str, Count]]
-    rest: Count
-
-
-class Days(Frequent):
-    """Images by day."""
-
-    first: NotRequired[str | None]
-    last: NotRequired[str | None]
-
-
-class Shapes(TypedDict):
-    """Images by shape."""
-
-    landscape: Count
-    portrait: Count
-    square: Count
-
-
-class Sizes(Frequent):
-    """Images by size."""
-
-    shapes: Shapes
-    megapixels: dict[str, Number]
-
-
-class Place(TypedDict):
-    """A cell of the map with many images."""
-
-    latitude: Number
-    longitude: Number
-    pictures: Count
-
-
-class Places(TypedDict):
-    """Images by place."""
-
-    cell_degrees: Number
-    distinct: Count
-    most: list[Place]
-    rest: Count
-
-
 class Score(TypedDict):
-    """A quality score of the images."""
+    """A quality score of images: how many have it, their median, and their numbers in equal steps from 0 to 1."""
 
     pictures: Count
-    quantiles: dict[str, Number]
+    median: Number | None
     histogram: list[Count]
 
 
-class KnownMetadata(TypedDict):
-    """Counts of images by the facts in their files."""
+class MeasuredFiles(TypedDict):
+    """The formats of a gallery's files, and the quality scores of all images that could be read."""
 
-    place_and_time: Count
-    place_only: Count
-    time_only: Count
-    neither: Count
-
-
-class Scores(TypedDict):
-    """The quality scores."""
-
-    brightness: Score
-    contrast: Score
-    sharpness: Score
-    flatness: Score
-
-
-class GallerySummary(TypedDict):
-    """The figures of a gallery's page."""
-
-    pictures: Count
-    known: KnownMetadata
-    places: Places
-    days: Days
-    months: Frequent
-    years: Frequent
-    formats: Frequent
-    sizes: Sizes
-    scores: Scores
+    formats: dict[str, Count]
+    scores: dict[str, Score]
 
 
 class LogStratum(TypedDict):
@@ -318,7 +246,7 @@ def describe_certificate(certificate: Mapping[str, Any], language: str = "en") -
 class Notes(TypedDict):
     """`notes`: what the kinds of sets add."""
 
-    summary: NotRequired[GallerySummary]
+    files: NotRequired[MeasuredFiles]
     ambiguity: NotRequired[Ambiguity]
     captions: NotRequired[Captions]
     collection: NotRequired[Collection]

@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from builders.gallery.selection import summarize_gallery
 from flows.set_kinds import write_set_page
 from querytruth.backends.images import rendering as thumbnails
 from querytruth.backends.images.rendering import ThumbnailJob, run_thumbnail_job
@@ -61,7 +60,7 @@ def published(
     image_rows = images_table(frame).assign(path=pd.array(paths, dtype="str"))
     twins = groups_table(frame, 2).assign(item=[names[FIRST], names[TWIN]])
     tables = Tables(empty_frame("queries"), image_rows, empty_frame("qrels"), ledger.rows(), twins)
-    about = make_manifest(tables, notes={"summary": summarize_gallery(frame, frame, place_degrees=0.01)})
+    about = make_manifest(tables)
     definition = None if images is None else {"images": str(images)}
 
     def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from builders.gallery.image_filters import build_filter_rules
-from builders.gallery.selection import QUALITY_SCORE_NAMES
+from builders.gallery.page import QUALITY_SCORES, measure_score
 from querytruth.records import DUPLICATES_SCHEMA, SCANNED_IMAGES_SCHEMA, empty_frame, from_arrow
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger, rejection_rows
@@ -26,7 +26,7 @@ def scan_table(number: int) -> pd.DataFrame:
         latitude=np.where(n % 5, 31.2 + n % 3, np.nan),
         longitude=np.where(n % 5, 121.4, np.nan),
         format="JPEG",
-        **{score: (0.1 + n % 9 / 10).astype("float32") for score in QUALITY_SCORE_NAMES},
+        **{score: (0.1 + n % 9 / 10).astype("float32") for score in QUALITY_SCORES},
     )
 
 
@@ -72,6 +72,12 @@ def make_gallery_tables(number: int = 40, *sizes: int) -> Tables:
     return Tables(empty_frame("queries"), images_table(frame), empty_frame("qrels"), ledger.rows(), duplicates)
 
 
+def measured_files(frame: pd.DataFrame) -> dict[str, Any]:
+    """What a build notes of the scan of these images."""
+    formats = frame["format"].value_counts().to_dict()
+    return {"formats": formats, "scores": {name: measure_score(frame[name]) for name in QUALITY_SCORES}}
+
+
 def make_manifest(tables: Tables, **changes: Any) -> dict[str, Any]:
     stage = {"kind": "image", "pending": {}, "rejected": {}, "quarantined": {}}
     return {
@@ -83,6 +89,7 @@ def make_manifest(tables: Tables, **changes: Any) -> dict[str, Any]:
         "configuration": {"render": {"size": 512, "mode": "squash"}},
         "thresholds": [rule.threshold_record() for rule in build_filter_rules(min_sharpness=0.25, max_brightness=0.85)],
         "funnel": [{**stage, "stage": "scan", "entered": 60, "accepted": 57, "quarantined": {"truncated": 3}}],
+        "notes": {"files": measured_files(scan_table(len(tables.images)))},
         "known_limitations": ["Clocks may be wrong."],
         "parent": None,
         "decisions": {"in_effect": [], "stale": []},

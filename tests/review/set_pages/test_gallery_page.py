@@ -1,8 +1,8 @@
 """The page of a gallery: what it shows of it, what it says, that it stands alone, and that hostile names stay text."""
 
-import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser
 
-from builders.gallery.page import GallerySelection, ThumbnailKey, render_gallery_page, select_gallery
-from builders.gallery.selection import summarize_gallery
+from builders.gallery.page import GallerySelection, ThumbnailKey, measure_score, render_gallery_page, select_gallery
 from querytruth.errors import make_visible
 from querytruth.records import LEDGER_SCHEMA, empty_frame
 from querytruth.sets.benchmark_set import Tables
@@ -24,11 +23,7 @@ from tests.review.page_reader import EVIL, TURNED, ParsedPage, check_page_stands
 def page_of(tables: Tables, thumbnails: dict[ThumbnailKey, bytes] | None = None, **changes: Any) -> str:
     shown = select_gallery(tables)
     found = {key: make_jpeg() for key in shown.thumbnail_keys} if thumbnails is None else thumbnails
-    scan = scan_table(len(tables.images))
-    summary = json.loads(
-        json.dumps(summarize_gallery(scan, scan, place_degrees=0.01), sort_keys=True)
-    )  # as a manifest has it
-    return render_gallery_page(tables, make_manifest(tables, **changes), summary, found, shown)
+    return render_gallery_page(tables, make_manifest(tables, **changes), found, shown)
 
 
 def test_what_the_page_says() -> None:
@@ -40,6 +35,56 @@ def test_what_the_page_says() -> None:
     of_files = ["place and time 28 place only 4 time only 6 neither 2", "640 × 480 30", "landscape 30"]
     for said in [*of_the_set, *of_files, *of_groups, *of_reasons, *of_plots, "images.parquet", "Clocks may be wrong."]:
         assert said in text, said
+
+
+def page_of_places(*rows: tuple[float | None, float | None, str | None, int, int], **changes: Any) -> str:
+    """The text of the page of images at these latitudes, longitudes, times, and of these sizes."""
+    latitude, longitude, taken_at, width, height = zip(*rows, strict=True)
+    frame = scan_table(len(rows)).assign(taken_at=pd.Series(taken_at, dtype="str"), width=width, height=height)
+    frame = frame.assign(latitude=pd.array(latitude, "Float64"), longitude=pd.array(longitude, "Float64"))
+    tables = replace(make_gallery_tables(len(rows)), images=images_table(frame))
+    return ParsedPage(page_of(tables, {}, **changes)).text
+
+
+def test_a_journey_in_numbers() -> None:
+    text = page_of_places(
+        (31.234, 121.473, "2023-12-31T23:59:59", 640, 480),
+        (31.231, 121.479, "2024-01-01T00:00:01+08:00", 640, 480),
+        (-12.046, -77.043, "2024-01-01T09:00:00", 480, 640),
+        (31.239, 121.471, None, 640, 480),
+        (None, None, None, 500, 500),
+        (None, None, "2024-03-01", 640, 480),
+    )
+    for said in (
+        "Places2cells of 0.01 degrees",
+        "Days3from 2023-12-31 to 2024-03-01",
+        "place and time 3 place only 1 time only 1 neither 1",
+        "Shapeslandscape 4 portrait 1 square 1",
+        "Sizes640 × 480 4 480 × 640 1 500 × 500 1",
+        "median 0.307, from 0.25 to 0.307",
+        "31.235° N, 121.475° E 3",
+        "2 / 2 31.235° N",
+        "2024-01-01 2 2023-12-31 1",
+    ):
+        assert said in text, said
+
+
+def test_the_date_line_is_one_place_and_cells_are_as_large_as_defined() -> None:
+    rows = [(10.0, 180.0, None, 8, 8), (10.0, -180.0, None, 8, 8), (10.4, -179.6, None, 8, 8)]
+    assert "10.005° N, 179.995° W 2" in page_of_places(*rows)
+    assert "10.500° N, 179.500° W 3" in page_of_places(*rows, configuration={"select": {"place_degrees": 1}})
+
+
+def test_the_rest_is_counted_together() -> None:
+    text = page_of_places(*[(None, None, f"2024-02-{1 + n:02}", 100 + n, 100) for n in range(20)])
+    assert "6 / 20 2024-02-01 1" in text and "105 × 100 1 others 14" in text
+
+
+def test_scores_are_those_of_all_that_could_be_read() -> None:
+    found = measure_score(pd.Series([0.0, 0.1, 0.1, 1.0, None]))
+    assert (found["pictures"], found["median"], sum(found["histogram"])) == (4, 0.1, 4)
+    assert (found["histogram"][0], found["histogram"][4], found["histogram"][-1]) == (1, 2, 1)
+    assert measure_score(pd.Series([None], dtype="float32")) == {"pictures": 0, "median": None, "histogram": [0] * 40}
 
 
 def test_the_page_stands_alone() -> None:

@@ -12,11 +12,10 @@ from PIL import Image
 from builders.generated.definition import GeneratedDefinition
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from querytruth.backends.models.chat import CHAT_MODELS, ChatImage, ChatRequest, GenerationParameters, Message
-from querytruth.backends.models.stored_answers import reply_key
+from querytruth.backends.models.chat import CHAT_MODELS
 from querytruth.backends.plugins import PluginPackage
 from querytruth.backends.steps import BuildRun, active_run
-from querytruth.backends.web.image_search import IMAGE_SEARCHES, load_image_search
+from querytruth.backends.web.image_search import load_image_search
 from querytruth.errors import UserError
 from querytruth.sets import set_files
 from tests.command_runner import invoke
@@ -197,11 +196,6 @@ def test_a_filter_is_a_key_of_the_definition_and_a_reason_of_the_ledger(tmp_path
     assert stored.manifest["configuration"]["filter"]["min_pixels"] == 500
 
 
-def test_an_unknown_name_answers_with_the_nearest_and_all() -> None:
-    with pytest.raises(UserError, match=r"unknown image search. .*mean 'baidu'\? \(choose from baidu, folder"):
-        IMAGE_SEARCHES.import_plugin("baidoo")
-
-
 def test_a_library_that_is_missing_is_named(drop: Drop) -> None:
     drop("querytruth.backends.models.chat", "eager", "import no_such_library.part")
     drop(
@@ -220,11 +214,3 @@ def test_the_names_are_those_of_the_files() -> None:
     assert {*package.list_plugins(), "human"} == set(CHAT_MODELS.list_plugins())
     assert CHAT_MODELS.list_plugins() == sorted(CHAT_MODELS.list_plugins())
     assert package.options_class("replay").__name__ == "ReplayOptions"
-
-
-def test_replies_that_were_paid_for_keep_their_key() -> None:
-    image = ChatImage(Path("x.png"), "ab" * 32)
-    message = Message("user", "一句话描述图片", (image,))
-    request = ChatRequest((message,), GenerationParameters(max_tokens=48), number=1)
-    identity = CHAT_MODELS.load_plugin("openai_compatible", {"base_url": "http://h", "name": "tiny"}).identity
-    assert reply_key(identity, request) == "5db795d637cfa511808a24dfd3981e5cb64001c9e7406b1844f9acc6b38eaf0d"

@@ -5,10 +5,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from querytruth.evaluation.baselines import LexicalIndex, build_lexical_run
 from querytruth.evaluation.system_answers import serve_search
 from querytruth.sample_album.demo_search import evaluate_sample_search
 from tests.checks.golden_world import write_photos
@@ -25,17 +23,6 @@ def test_a_search_function_is_a_service_while_the_block_lasts() -> None:
             urllib.request.urlopen(f"{url}?q=a")
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(f"{url}?q=a&size=1")
-
-
-def test_the_index_answers_one_text_as_a_run_of_many_does() -> None:
-    texts = pd.DataFrame({"image_id": ["i1", "i2", "i3"], "text": ["a red car", "a red dog", "snow"]})
-    queries = pd.DataFrame({"query_id": ["q1", "q2"], "text": ["red dog", "snow car"]})
-    run, index = build_lexical_run(queries, texts, 2), LexicalIndex(texts)
-    for query_id, text in queries.itertuples(index=False):
-        ((places, scores),) = index.search([text], 2)
-        rows = run[run["query_id"] == query_id]
-        assert rows["image_id"].tolist() == [index.image_ids[place] for place in places]
-        assert rows["score"].tolist() == scores.tolist() and len(scores) == 2
 
 
 @pytest.mark.thorough

@@ -141,17 +141,6 @@ def test_every_truncation_is_refused_with_a_byte(window: int) -> None:
             read(SMALL[:size], window)
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.thorough
-def test_a_damaged_file_is_read_or_refused_as_json_loads_would(seed: int) -> None:
-    chance = random.Random(seed)
-    for _ in range(250):
-        data = bytearray(SMALL)
-        for _ in range(chance.choice([1, 1, 2, 5])):
-            data[chance.randrange(len(data))] = chance.choice([chance.randrange(256), *b'{}[],:"\\ 0e.-'])
-        agree(bytes(data), chance.choice([5, 23, 1000]))
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -223,11 +212,6 @@ def test_records_that_fit_come_typed_and_a_piece_with_one_that_does_not_comes_pl
     assert got == [*range(100), "no", *range(100)]
     plain = [batch for _, batch, fits in batches if not fits]
     assert sum(map(len, plain)) < 30, "the others are typed"
-
-
-def test_a_record_larger_than_many_windows_is_read_and_its_neighbours_too() -> None:
-    data = json.dumps({"rows": [{"a": 1}, {"a": [{"b": n} for n in range(3000)]}, {"a": "}, {" * 5000}, {"a": 4}]})
-    agree(data.encode(), 100)
 
 
 def test_a_quote_that_is_never_closed_does_not_fill_the_memory() -> None:

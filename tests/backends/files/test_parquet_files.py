@@ -44,8 +44,7 @@ from querytruth.evaluation.run_files import read_run
 from querytruth.evaluation.run_formats import read_image_texts
 from querytruth.formats.importers import webdataset
 from querytruth.formats.set_images import ImageStore
-from querytruth.sets import decision_log, set_files
-from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets import set_files
 from tests.images import make_jpeg
 from tests.small_sets import publish_small_set, small_tables
 
@@ -233,12 +232,6 @@ def test_no_damage_goes_unseen(tmp_path: Path) -> None:
     assert read_checked(path) is None
 
 
-@pytest.mark.parametrize("name", ["gone.parquet", "gone/a.parquet"])
-@pytest.mark.thorough
-def test_a_file_that_is_not_there_is_no_table(tmp_path: Path, name: str) -> None:
-    assert read_checked(tmp_path / name) is None
-
-
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join(['*' + before] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
@@ -271,24 +264,6 @@ def test_a_table_that_repeats_its_rows_is_readable(tmp_path: Path, monkeypatch: 
         read_parquet(tmp_path / "small.parquet")
     (tmp_path / "ours.parquet").write_bytes(encode_readable(table, compression="zstd"))
     assert read_parquet(tmp_path / "ours.parquet").equals(table)
-
-
-@pytest.mark.thorough
-def test_a_table_of_pages_that_compress_well_is_refused(tmp_path: Path) -> None:
-    texts = pa.array([bytes([65 + n]) * (4 << 20) for n in range(20)])
-    table = pa.table({"text": pa.concat_arrays([texts] * 4)})
-    pq.write_table(table, tmp_path / "b.parquet", compression="zstd", use_dictionary=False)
-    with pytest.raises(OSError, match=r"expands .* to more than"):
-        read_parquet(tmp_path / "b.parquet")
-
-
-def test_tables_are_read_as_they_were_written(tmp_path: Path) -> None:
-    table = pa.table({"id": ["a", None, "b"] * 5000, "n": range(15_000), "of": [["x"], None, []] * 5000})
-    pq.write_table(table, tmp_path / "t.parquet", row_group_size=4000)
-    assert read_parquet(tmp_path / "t.parquet").equals(table)
-    assert read_parquet(tmp_path / "t.parquet", ["n"]).column_names == ["n"]
-    pq.write_table(table.slice(0, 0), tmp_path / "t.parquet")
-    assert read_parquet(tmp_path / "t.parquet").equals(table.slice(0, 0))
 
 
 def write_shard(folder: Path, fill: Callable[[tarfile.TarFile], object]) -> Path:
@@ -416,14 +391,6 @@ def test_verify_names_each_file_of_a_set_that_is_a_pipe_or_a_device(tmp_path: Pa
         set_files.read_set(version)
 
 
-@pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_a_decision_log_that_is_a_pipe_or_a_device_does_not_hang_the_review(tmp_path: Path, kind: str) -> None:
-    log = tmp_path / "decisions.jsonl"
-    os.mkfifo(log) if kind == "pipe" else log.symlink_to("/dev/zero")
-    with pytest.raises(UserError, match="regular file"):
-        decision_log.read_decisions(tmp_path, QueryDecision)
-
-
 IMAGES = pd.DataFrame({"image_id": ["a"], "file_name": ["a.jpg"]})
 
 
@@ -452,12 +419,3 @@ def test_a_column_that_is_there_twice_is_named(tmp_path: Path, reader: str) -> N
     with pytest.raises(UserError, match=f"column '{repeated}' twice") as raised:
         read(path)
     assert "\n" not in str(raised.value) and "table.csv" in str(raised.value)
-
-
-@pytest.mark.parametrize("reader", sorted(set(TABLE_READERS) - {"labels"}))
-def test_other_columns_may_repeat(tmp_path: Path, reader: str) -> None:
-    read, header, _ = TABLE_READERS[reader]
-    path = tmp_path / "table.csv"
-    cells = ",".join("a" if name == "image_id" else "" if name == "taken_at" else "1" for name in header.split(","))
-    path.write_text(f"{header},note,note\n{cells},x,y\n")
-    assert read(path) is not None

@@ -66,14 +66,6 @@ def test_a_table_is_read_alike_in_every_format(tmp_path: Path, suffix: str) -> N
         list(iterate_rows(path, ["score"], stage="rank"))
 
 
-def test_a_table_of_a_spreadsheet_that_separates_by_semicolons_is_read(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text('id;text\n1;"a, b; c"\n2;3,5\n', "utf-8-sig")
-    assert [row for _, row in iterate_rows(tmp_path / "t.csv", ["id", "text"])] == [
-        {"id": "1", "text": "a, b; c"},
-        {"id": "2", "text": "3,5"},
-    ]
-
-
 WRONG = {
     "one.json": (b'{"id": 1, "text": "a"}', r"one\.json.*is not a JSON list of objects"),
     "again.json": (b'[{"id": 1, "id": 2, "text": "a"}]', r"again\.json.*is not a JSON list of objects"),

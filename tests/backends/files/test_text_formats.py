@@ -14,7 +14,6 @@ from querytruth.backends.models import stored_answers as transcripts
 from querytruth.dual_encoder.checkpoints import read_model_description
 from querytruth.errors import UserError
 from querytruth.evaluation.result_files import read_result
-from querytruth.sets.decision_records import parse_decision
 
 
 def read(path: Path) -> list[list[str]]:
@@ -74,11 +73,6 @@ def test_every_reader_of_a_file_refuses_it(name: str, read: Callable[[Path], Any
     with pytest.raises(UserError) as caught:
         read(file)
     assert name == "transcript.jsonl" or "twice" in caught.value.reason
-
-
-def test_a_decision_with_two_verdicts_is_none() -> None:
-    with pytest.raises(ValueError, match="occurs twice"):
-        parse_decision('{"query_id": "q_1", "verdict": "accept", "verdict": "reject"}')
 
 
 @pytest.mark.parametrize(

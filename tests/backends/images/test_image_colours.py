@@ -88,12 +88,6 @@ def test_a_profile_that_says_nothing_changes_nothing(data: Any) -> None:
     assert colour_of(Image.new("RGB", (4, 4), ORANGE), data) == ORANGE
 
 
-def test_a_profile_is_known_by_what_it_does_not_by_its_name() -> None:
-    swapped = profile([(0.1492, 0.0632, 0.7446), (0.2053, 0.6257, 0.0609), (0.6097, 0.3111, 0.0195)], 2.2, "sRGB")
-    red, _, blue = colour_of(Image.new("RGB", (4, 4), (200, 50, 50)), swapped)
-    assert blue > red
-
-
 def test_a_profile_of_colour_does_not_touch_a_grey_image() -> None:
     assert colour_of(Image.new("L", (4, 4), 90), ADOBE_RGB) == (90, 90, 90)
 

@@ -134,26 +134,6 @@ def test_an_image_still_too_long_is_reduced_further() -> None:
     assert abs(grey[:90].astype(float) - whole[:1440].reshape(90, 16, 250, 16).mean((1, 3))).mean() < 2
 
 
-@pytest.mark.thorough
-def test_a_cut_image_raises_and_leaks_nothing() -> None:
-    data = saved(size=(1200, 800))
-    header = read_plain_jpeg_header(data)
-    assert header is not None
-    for share in range(1, 60):
-        with pytest.raises(ValueError):
-            decode_reduced(data[: len(data) * share // 60], header)
-    before = resident()
-    for _ in range(300):
-        with pytest.raises(ValueError):
-            decode_reduced(data[: len(data) // 2], header)
-    assert resident() - before < 10
-
-
-def resident() -> float:
-    """Megabytes of this process."""
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) / 256
-
-
 def test_a_scan_header_that_is_longer_than_the_file_is_left_to_pillow() -> None:
     data = bytearray(saved())
     data[data.find(b"\xff\xda") + 2] = 0xC2

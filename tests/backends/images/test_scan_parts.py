@@ -4,8 +4,6 @@ import os
 import pickle
 import zipfile
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from PIL import Image
 
 from querytruth.backends.images import image_reading as images
 from querytruth.backends.images import scan_parts
@@ -108,15 +105,6 @@ def test_a_changed_a_new_and_a_removed_file_cost_themselves_alone(album: Album) 
     del expect["0009.jpg"]
     assert rows == expect
     assert album.scan() == rows
-    assert album.was_read == []
-
-
-def test_a_touched_file_is_read_again_once(album: Album) -> None:
-    album.scan()
-    os.utime(album.root / "0003.jpg", ns=(1, 1))
-    assert album.scan() == expected(40)
-    assert album.was_read == ["0003.jpg"]
-    album.scan()
     assert album.was_read == []
 
 
@@ -366,41 +354,3 @@ def test_images_in_an_archive_are_read_once_and_again_where_they_changed(tmp_pat
     assert was_read == []
     assert scan("other.zip") == [1, 7]
     assert was_read == ["zip://in/b.jpg"]
-
-
-def photos(folder: Path, count: int) -> Path:
-    folder.mkdir()
-    for number in range(count):
-        Image.new("RGB", (60, 40), (number, 255 - number, 90)).save(folder / f"{number:03}.jpg")
-    (folder / "broken.jpg").write_bytes(b"\xff\xd8\xff" + b"x" * 100)
-    return folder
-
-
-@pytest.mark.thorough
-def test_two_builds_at_once_in_processes_of_their_own_agree(tmp_path: Path) -> None:
-    source = open_source(str(photos(tmp_path / "photos", 30)))
-    jobs = plan_scan_parts(source, source.list_items().items, tmp_path / "store")
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        both = [[pool.submit(scan_part, job) for job in jobs] for _ in range(2)]
-        one, other = ([future.result() for future in build] for build in both)
-    assert one == other == [job.path for job in jobs]
-    rows = read_scan_parts(jobs, ["item", "width", "reason"]).to_pylist()
-    assert len(rows) == 31
-    assert rows[:30] == [{"item": f"{n:03}.jpg", "width": 60, "reason": None} for n in range(30)]
-    assert rows[30]["item"] == "broken.jpg"
-    assert rows[30]["reason"]
-
-
-def test_real_images_are_read_once(tmp_path: Path) -> None:
-    source = open_source(str(photos(tmp_path / "photos", 20)))
-    jobs = plan_scan_parts(source, source.list_items().items, tmp_path / "store")
-    for job in jobs:
-        scan_part(job)
-
-    def none_is_read(locations: Iterable[str]) -> Iterator[Any]:
-        assert list(locations) == []
-        yield from ()
-
-    for job in jobs:
-        scan_part(job, read=none_is_read)
-    assert read_scan_parts(jobs, ["views"]).num_rows == 21

@@ -82,11 +82,8 @@ def test_results_come_in_the_items_order_from_another_process() -> None:
     ("deed", "reason", "detail"),
     [
         (SEGFAULT, "worker_crashed", "SIGSEGV"),
-        ("__import__('os').abort()", "worker_crashed", "SIGABRT"),
         ("__import__('os')._exit(3)", "worker_crashed", "exit status 3"),
-        ("__import__('os')._exit(0)", "worker_crashed", "exit status 0"),
         ("__import__('sys').exit(4)", "worker_crashed", "exit status 4"),
-        ("__import__('os').kill(__import__('os').getpid(), 9)", "worker_crashed", "SIGKILL"),
         (SLEEP, "took_too_long", "more than 0.5 s"),
         ("__import__('re').match('(a+)+$', 'a' * 40 + 'b')", "took_too_long", "more than 0.5 s"),
         ("b'x' * (8 << 30)", "out_of_memory", "more than 1024 MiB"),
@@ -185,13 +182,6 @@ def test_a_caller_who_stops_early_leaves_no_answers_to_the_next() -> None:
     assert isinstance(pid, int)
     results.close()  # type: ignore[attr-defined]
     assert gone_within(2, pid)
-    assert list(map_in_workers(eval, ["'new'"])) == ["new"]
-
-
-def test_a_caller_who_fails_leaves_no_answers_to_the_next() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        for _ in map_in_workers(eval, ["'old'"] * 20):
-            raise KeyboardInterrupt
     assert list(map_in_workers(eval, ["'new'"])) == ["new"]
 
 

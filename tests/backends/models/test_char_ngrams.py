@@ -40,11 +40,6 @@ def test_what_is_spelled_alike_is_near() -> None:
     assert near("A dog bites a man on the beach", "Man bites dog: the beach") < 0.95
 
 
-def test_a_weight_grows_with_the_root_of_its_count() -> None:
-    row = CharNgramEmbedder().encode_texts(["a a a a", "a"])
-    assert 0.5 < float(row[0] @ row[1]) < 0.95
-
-
 @given(st.lists(TEXTS, max_size=8))
 def test_a_row_never_depends_on_its_neighbours(texts: list[str]) -> None:
     embedder = CharNgramEmbedder(32)

@@ -44,7 +44,6 @@ from tests.loopback import (
     send_raw,
     send_slowly,
     stay_silent,
-    unused_url,
 )
 
 QUESTION = ChatRequest((Message("system", "briefly"), Message("user", "描述 {} #")))
@@ -129,39 +128,25 @@ def packed(data: Any, how: str = "gzip") -> CannedResponse:
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 FAULTS_THAT_MAY_PASS: dict[str, tuple[LoopbackAnswer, str]] = {
     "no choices": (CannedResponse({"choices": []}), "no_choices"),
-    "choices null": (CannedResponse({"choices": None}), "no_choices"),
-    "no choices at all": (CannedResponse({}), "no_choices"),
     "two choices": (CannedResponse({"choices": said()["choices"] * 2}), "several_choices"),
     "the name choices twice": (CannedResponse('{"choices":[],"choices":[1]}'), "not_json"),
     "a choice without message": (CannedResponse({"choices": [{"text": "一只狗"}]}), "no_message"),
-    "a choice that is a text": (CannedResponse({"choices": ["一只狗"]}), "no_message"),
     "the user's own message": (CannedResponse(said(role="user")), "no_message"),
     "number as content": (CannedResponse(said(42)), "odd_content"),
     "a part without text": (CannedResponse(said([{"type": "image_url"}])), "odd_content"),
     "a list": (CannedResponse("[]"), "not_an_answer"),
-    "a bare text": (CannedResponse('"一只狗"'), "not_an_answer"),
     "an error with 200": (CannedResponse({"error": {"message": "overloaded"}}), "error_object"),
     "HTML": (CannedResponse("<html>Sign in</html>", headers={"Content-Type": "text/html"}), "not_json"),
-    "truncated JSON": (CannedResponse(json.dumps(said())[:-9]), "not_json"),
-    "two JSON values": (CannedResponse(json.dumps(said()) * 2), "not_json"),
     "NaN": (CannedResponse('{"choices":[{"message":{"content":"x"},"score":NaN}]}'), "not_json"),
     "a million brackets": (CannedResponse("[" * 1_000_000), "not_json"),
-    "a stream of events": (CannedResponse("data: {}\n\ndata: [DONE]\n\n"), "not_json"),
     "no UTF-8": (CannedResponse('{"choices":[{"message":{"content":"狗"}}]}'.encode("gbk")), "not_json"),
-    "an empty body": (CannedResponse(b""), "not_json"),
     "no content": (send_raw(b"HTTP/1.1 204 No Content\r\n\r\n"), "no_answer"),
-    "too short a length": (send_raw(HEAD + b'Content-Length: 3\r\n\r\n{"choices": []}'), "not_json"),
     "too long a length": (send_raw(HEAD + b"Content-Length: 999\r\n\r\n{}"), "connection_failed"),
-    "a broken chunk": (send_raw(CHUNKED + b"zz\r\n{}"), "connection_failed"),
     "reset in the body": (reset_connection(HEAD + b'Content-Length: 99\r\n\r\n{"cho'), "connection_failed"),
     "reset at once": (reset_connection(), "connection_failed"),
-    "closed at once": (send_raw(b""), "connection_failed"),
     "no HTTP": (send_raw(b"SSH-2.0-OpenSSH_9.2\r\n"), "connection_failed"),
     "silence": (stay_silent(), "deadline"),
-    "dribbled status": (send_slowly(b"HTTP/1.1 2", b"0"), "deadline"),
-    "dribbled headers": (send_slowly(HEAD, b"X-Wait: 1\r\n"), "deadline"),
     "dribbled body": (send_slowly(HEAD + b"Content-Length: 9999\r\n\r\n", b" "), "deadline"),
-    "dribbled chunks": (send_slowly(CHUNKED, b"1\r\n \r\n"), "deadline"),
     "a body without end": (send_endlessly(HEAD + b"\r\n", b" " * 65536), "too_many_bytes"),
     "gzip bomb": (packed(gzip.compress(b" " * (50 << 20))), "too_many_bytes"),
     "no gzip": (packed(said()), "bad_encoding"),
@@ -171,26 +156,21 @@ FAULTS_THAT_MAY_PASS: dict[str, tuple[LoopbackAnswer, str]] = {
     "408": (CannedResponse("", 408), "busy"),
     "429": (CannedResponse("", 429), "rate_limited"),
     "500": (CannedResponse("oops", 500), "server_error"),
-    "503": (CannedResponse(said(), 503), "server_error"),
     "302 without end": (send_endlessly(b"HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n", b" " * 65536), "too_many_bytes"),
 }
 FINAL_FAULTS: dict[str, tuple[LoopbackAnswer, str]] = {
     "null content": (CannedResponse(said(None)), "empty_content"),
-    "blank content": (CannedResponse(said(" \n")), "empty_content"),
     "no parts": (CannedResponse(said([])), "empty_content"),
     "a tool called": (CannedResponse(said(None, "tool_calls", tool_calls=[{"id": "1"}])), "tool_call"),
-    "a function called": (CannedResponse(said("", function_call={"name": "f"})), "tool_call"),
     "thoughts only": (CannedResponse(said("", "length", reasoning_content="先看图")), "only_reasoning"),
     "content filter": (CannedResponse(said("一只", "content_filter")), "content_filter"),
     "refusal field": (CannedResponse(said(None, refusal="I cannot")), "refused"),
     "half a character": (CannedResponse('{"choices":[{"message":{"content":"\\ud800狗"}}]}'), "broken_characters"),
-    "a NUL": (CannedResponse(said("狗\x00")), "broken_characters"),
     "100,000 characters": (CannedResponse(said("狗" * 100_000)), "too_long"),
     "a filter's error with 200": (CannedResponse({"error": {"code": "data_inspection_failed"}}), "content_filter"),
     "400": (CannedResponse({"error": {"message": "no such field"}}, 400), "invalid_request"),
     "400 by a filter": (CannedResponse({"error": {"code": "content_policy_violation"}}, 400), "content_filter"),
     "413": (CannedResponse("<html>", 413), "too_large"),
-    "422": (CannedResponse({"detail": [{"loc": ["body"]}]}, 422), "invalid_request"),
 }
 FAULTS_OF_THE_ENDPOINT: dict[str, tuple[LoopbackAnswer, str]] = {
     "401": (CannedResponse("", 401), "unauthorized"),
@@ -232,12 +212,9 @@ def part(text: str) -> dict[str, str]:
         (CannedResponse(said([part("一只"), part("狗")])), Reply("一只狗", "stop", 12, 5)),
         (CannedResponse(said([{"type": "thinking", "thinking": "先看"}, part("狗")])), Reply("狗", "stop", 12, 5)),
         (CannedResponse("\ufeff" + json.dumps(said("狗"))), Reply("狗", "stop", 12, 5)),
-        (CannedResponse(said("狗"), headers={"Content-Type": "text/plain"}), Reply("狗", "stop", 12, 5)),
-        (CannedResponse(said("狗") | {"usage": None}), Reply("狗", "stop")),
         (CannedResponse(said("狗") | {"usage": {"prompt_tokens": -1, "completion_tokens": "5"}}), Reply("狗", "stop")),
         (CannedResponse(said("狗", None)), Reply("狗", "unknown", 12, 5)),
         (CannedResponse(said("狗", reasoning_content="先看")), Reply("狗", "stop", 12, 5)),
-        (CannedResponse(said("\U0001f436")), Reply("\U0001f436", "stop", 12, 5)),
         (packed(gzip.compress(json.dumps(said("狗")).encode())), Reply("狗", "stop", 12, 5)),
     ],
 )
@@ -303,17 +280,12 @@ def test_a_timeout_is_not_tried_again_for_the_answer_may_be_paid_for() -> None:
     ("value", "least", "most"),
     [
         ("2", 2, 2),
-        ("0.5", 0.5, 0.5),
         ("99999999999", 60, 60),
-        ("-5", 0, 0),
-        ("soon", 0, 0),
         ("", 0, 0),
         ("1e400", 0, 0),
         ("٣", 0, 0),
-        ("NaN", 0, 0),
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
         ("Fri, 31 Dec 9999 23:59:59 GMT", 60, 60),
-        ("Fri, 99 Dec 99999 23:59:59 GMT", 0, 0),
     ],
 )
 def test_retry_after_is_heeded_within_reason(value: str, least: float, most: float) -> None:
@@ -548,8 +520,3 @@ def test_where_a_model_is_served_is_no_part_of_its_identity(monkeypatch: pytest.
     assert one.identity == other.identity
     expected = {"name": "tiny", "revision": "2025", "parameters": {"temperature": 0.0, "top_k": 1}}
     assert one.identity.as_record() == expected
-
-
-def test_an_endpoint_that_is_not_there_is_a_failure_in_each_place() -> None:
-    answers = endpoint(unused_url()).reply([QUESTION] * 3)
-    assert [a.detail for a in answers if isinstance(a, Failure)] == ["ConnectionRefusedError"] * 3

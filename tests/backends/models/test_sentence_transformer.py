@@ -93,34 +93,3 @@ def test_a_folder_that_lacks_a_file_is_refused_in_one_line(copy: Path, name: str
         load(copy)
     assert told.value.next_step == "give a folder with all files of the model"
     assert "\n" not in str(told.value)
-
-
-@pytest.mark.parametrize("name", [sentence_transformer.DEFAULT_MODEL, "no-such-model", "/no/such/folder"])
-def test_an_unknown_name_says_where_to_get_it(name: str) -> None:
-    with pytest.raises(UserError) as told:
-        sentence_transformer.load(SentenceTransformerOptions(name=name))
-    assert told.value.item == name
-    assert told.value.next_step == f"run `hf download {name}` with network access, or give the folder of a copy"
-
-
-def test_a_model_of_the_hubs_cache_is_asked_for_nowhere(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_network: list[object]
-) -> None:
-    from huggingface_hub import constants
-
-    commit = "0123456789abcdef0123456789abcdef01234567"
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    cached = tmp_path / "models--someone--tiny"
-    shutil.copytree(folder, cached / "snapshots" / commit)
-    (cached / "refs").mkdir()
-    (cached / "refs" / "main").write_text(commit)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    embedder = sentence_transformer.load(SentenceTransformerOptions(name="someone/tiny", device="cpu"))
-    assert embedder.fingerprint == f"someone/tiny@{commit}"
-    np.testing.assert_allclose(embedder.encode_texts(TEXTS), load(folder).encode_texts(TEXTS), atol=1e-6)
-    assert not no_network
-
-
-def test_a_device_that_is_not_there_is_named(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"^mps \(load embedder\): cannot be used.*set the device to cpu$"):
-        sentence_transformer.load(SentenceTransformerOptions(name=str(folder), device="mps"))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from querytruth.backends.search_systems import SearchFailure, SearchHit, load_system_file
 from querytruth.backends.search_systems.http import read_hits
 from querytruth.errors import UserError
-from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback, send_raw, stay_silent, unused_url
+from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback, send_raw, stay_silent
 
 KEY = "sk-very-secret-0123456789"
 NASTY = 'red "car" & {k} #1 \n 汽车'
@@ -171,11 +171,6 @@ def test_a_bad_answer_has_a_code(tmp_path: Path, answer: LoopbackAnswer, reason:
 
 def test_a_silent_service_is_left_at_the_deadline(tmp_path: Path) -> None:
     assert find_failure(tmp_path, stay_silent(), deadline=0.2).reason == "timeout"
-
-
-def test_a_service_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
-    with pytest.raises(SearchFailure, match="connection_failed"):
-        load(tmp_path, url=f"{unused_url()}/{{query}}").search("a", 1)
 
 
 def test_odd_entries_are_read_as_what_they_are(tmp_path: Path, respond: Callable[[str], Any] = str) -> None:

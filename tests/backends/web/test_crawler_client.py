@@ -141,14 +141,6 @@ def test_no_connection_to_what_is_not_public_however_it_is_spelled(host: str, po
     assert not dialled
 
 
-def test_a_public_one_would_be_dialled_by_its_number() -> None:
-    mixed = ["127.0.0.1", "8.8.8.8", "10.0.0.1"]
-    web = CrawlerClient(QUICK_LIMITS, resolve=lambda _host, _port: mixed, respect_robots=False)
-    with refusing_to_dial() as dialled:
-        assert fetch_failure_reason("http://mixed.example/a", web) == "connection_failed"
-    assert dialled == [("8.8.8.8", 80)]
-
-
 def test_a_name_server_that_rebinds_gets_no_connection_inside() -> None:
     """It says a public address whenever it is asked for the first time, and this machine's from then on."""
     counts: dict[str, int] = {}
@@ -212,10 +204,6 @@ def test_five_redirects_are_followed(hops: int, told: str) -> None:
         assert fetch_failure_reason(f"{server.url}/{hops}") == told
 
 
-def test_redirects_in_a_ring_end() -> None:
-    assert reason_of(CannedResponse(status=301, headers={"Location": "/a"})) == "too_many_redirects"
-
-
 def test_a_redirect_without_a_place_is_no_image() -> None:
     assert reason_of(CannedResponse(status=302)) == "unexpected_status"
 
@@ -236,33 +224,24 @@ FAULTS: dict[str, tuple[LoopbackAnswer, str]] = {
     "gone": (CannedResponse(status=410), "not_found"),
     "forbidden": (CannedResponse(status=403), "forbidden"),
     "no content": (CannedResponse(status=204), "unexpected_status"),
-    "part of it": (CannedResponse(IMAGE, 206), "unexpected_status"),
     "a broken server": (CannedResponse(status=500), "server_error"),
-    "too busy": (CannedResponse(status=503), "server_error"),
     "too often": (CannedResponse(status=429), "rate_limited"),
     "more than is allowed, as is said": (jpeg(Content_Length="100001"), "too_many_bytes"),
-    "more than is allowed, unsaid": (send_endlessly(OK + b"\r\n" + IMAGE, b"x" * 9999), "too_many_bytes"),
     "an endless list of pieces": (send_endlessly(CHUNKED + chunked(IMAGE), chunked(b"x" * 9999)), "too_many_bytes"),
     "less than is said": (send_raw(OK + b"Content-Length: 9000\r\n\r\n" + IMAGE[:900]), "incomplete"),
     "pieces that break off": (send_raw(CHUNKED + b"%x\r\n" % 9000 + IMAGE[:900]), "incomplete"),
-    "pieces of no size": (send_raw(CHUNKED + b"zz\r\n"), "incomplete"),
-    "torn down": (reset_connection(OK + b"Content-Length: 9000\r\n\r\n" + IMAGE[:900]), "incomplete"),
     "hung up at once": (send_raw(b""), "connection_failed"),
     "no HTTP": (send_raw(b"SSH-2.0-OpenSSH_9.6\r\n" * 9), "bad_http"),
     "a header without an end": (send_raw(OK + b"X: " + b"y" * 70_000 + b"\r\n\r\n"), "bad_http"),
-    "headers without an end": (send_endlessly(OK, b"X-More: yes\r\n"), "bad_http"),
     "silence": (stay_silent(), "timeout"),
     "silence after the head": (lambda link: (link.sendall(OK + b"\r\n"), stay_silent()(link)), "timeout"),  # type: ignore
     "a dribbled head": (send_slowly(OK, b"X"), "deadline"),
     "a dribbled body": (send_slowly(OK + b"Content-Length: 9000\r\n\r\n" + IMAGE[:99], b"x"), "deadline"),
-    "dribbled pieces": (send_slowly(CHUNKED + chunked(IMAGE[:99]), b"1\r\n\xff\r\n"), "deadline"),
     "dribbled pieces of something else": (send_slowly(CHUNKED, b"1\r\n\xff\r\n"), "not_an_image"),
     "pieces that stop having a size": (send_raw(CHUNKED + chunked(IMAGE[:900]) + b"zz\r\n"), "incomplete"),
     "go on, go on": (send_slowly(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), "deadline"),
     "a bomb": (packed(BOMB, "gzip"), "too_many_bytes"),
-    "a bomb in zlib": (packed(ZLIB_BOMB, "deflate"), "too_many_bytes"),
     "packed in a way that nobody asked for": (packed(IMAGE, "br"), "bad_encoding"),
-    "packed twice": (packed(IMAGE, "gzip, gzip"), "bad_encoding"),
     "not packed as is said": (packed(IMAGE, "gzip"), "bad_encoding"),
     "packed, and cut": (packed(gzip.compress(IMAGE)[:-20], "gzip"), "bad_encoding"),
     "a tag that forbids": (jpeg(X_Robots_Tag="noimageai"), "forbidden_by_robots_tag"),

@@ -75,11 +75,6 @@ def test_the_caption_that_fits_comes_along_and_no_path_leads_out_of_the_folder(a
     assert (found[1].url, found[1].path) == ("../outside.jpg", None)
 
 
-def test_only_as_many_as_are_wanted_come_and_all_are_counted(album: Path) -> None:
-    found = image_search.load_image_search("folder", index=album).search("dog", 1, no_fetch)
-    assert (len(found.candidates), found.reported) == (1, 3)
-
-
 def test_a_table_may_tell_more_and_hold_several_captions_in_a_row(tmp_path: Path) -> None:
     table = pa.table(
         {
@@ -135,24 +130,6 @@ def test_an_index_that_is_none_is_told_in_a_line(tmp_path: Path, name: str, data
         (tmp_path / name).write_bytes(data)
     with pytest.raises(UserError, match=told):
         image_search.load_image_search("folder", index=tmp_path / name)
-
-
-def test_a_table_without_the_columns_is_told(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"a": [1]}), tmp_path / "index.parquet")
-    with pytest.raises(UserError, match=r"has only the columns a\..*give an image column .file_name"):
-        image_search.load_image_search("folder", index=tmp_path / "index.parquet")
-
-
-def test_an_unknown_search_or_option_answers_with_the_choices(album: Path) -> None:
-    assert image_search.IMAGE_SEARCHES.list_plugins() == ["baidu", "folder", "openverse", "wikimedia_commons"]
-    with pytest.raises(UserError, match="did you mean 'openverse'"):
-        image_search.load_image_search("openvers")
-    with pytest.raises(UserError, match="choose from baidu, folder"):
-        image_search.load_image_search("google")
-    with pytest.raises(UserError, match=r"imags.*unknown option.*did you mean 'images'"):
-        image_search.load_image_search("folder", index=album, imags=album)
-    with pytest.raises(UserError, match="index"):
-        image_search.load_image_search("folder")
 
 
 def test_an_index_without_any_of_its_images_is_an_error(album: Path, tmp_path: Path) -> None:

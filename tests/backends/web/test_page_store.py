@@ -38,13 +38,6 @@ def test_nothing_is_made_before_something_is_kept(tmp_path: Path) -> None:
     assert not (tmp_path / "store").exists()
 
 
-def test_the_same_bytes_at_two_addresses_are_there_once(tmp_path: Path) -> None:
-    store = PageStore(tmp_path)
-    for number in range(3):
-        store.save(WebRequest(f"http://a.example/{number}"), fetched(b"same"), b"same")
-    assert [path.read_bytes() for path in stored_files(tmp_path / "bodies")] == [b"same"]
-
-
 @pytest.mark.parametrize("damage", ["gone", "flipped", "cut"])
 def test_a_body_that_is_not_what_it_was_counts_for_nothing(tmp_path: Path, damage: str) -> None:
     store = PageStore(tmp_path)

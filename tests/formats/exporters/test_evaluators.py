@@ -3,7 +3,6 @@
 import importlib
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +25,21 @@ from querytruth.sets.set_files import StoredSet
 from tests.tiny_dual_encoders import save_dual_encoder
 
 
-def coco_tiny(folder: Path, shared: Callable[[str], Path]) -> dict[str, Any]:
-    """The hundred photos of COCO, some found by many queries."""
-    tiny = shared("coco_tiny")
-    files = [str(tiny / "annotations" / f"instances_{part}2017.json") for part in ("train", "val")]
-    return {"annotations": files, "images": str(tiny), "labels": "coco80", "compatible": "coco80"}
-
-
-def album(folder: Path, shared: Callable[[str], Path]) -> dict[str, Any]:
-    """Eighty drawn scenes."""
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> StoredSet:
+    """A precision set of eighty drawn scenes with grades, judged zeros, many right images a query, and queries in two
+    languages."""
+    folder = tmp_path_factory.mktemp("real")
     write_sample_album(folder / "album", 80)
-    return {"annotations": str(folder / "album" / "annotations.json"), "images": str(folder / "album" / "images")}
-
-
-@pytest.fixture(params=[coco_tiny, album])
-def real(request: pytest.FixtureRequest, tmp_path: Path, shared: Callable[[str], Path]) -> StoredSet:
-    """A precision set with grades, judged zeros, many right images a query, and queries in two languages."""
     definition = {
         "name": "real",
-        "out": str(tmp_path / "sets"),
+        "annotations": str(folder / "album" / "annotations.json"),
+        "images": str(folder / "album" / "images"),
+        "out": str(folder / "sets"),
         "searchable": {"min_images": 3},
         "mixes": {"mode": "exhaustive", "near_misses": 5, "min_images": 3},
         "render": {"size": 64, "mode": "fit"},
-    } | request.param(tmp_path, shared)
+    }
     with active_run(BuildRun()):
         return set_files.read_set(build_set(parse_definition(definition, "precision", "real")).path)
 

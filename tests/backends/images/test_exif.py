@@ -153,6 +153,12 @@ def test_a_broken_block_says_less_but_never_fails(cut: int, changes: list[tuple[
     assert found.latitude is None or abs(found.latitude) <= 90
 
 
+@given(st.binary(max_size=300))
+def test_rubbish_is_no_exif(rubbish: bytes) -> None:
+    for mark in (b"", b"Exif\x00\x00II*\x00\x08\x00\x00\x00", b"MM\x00*\x00\x00\x00\x08"):
+        assert isinstance(read_exif(mark + rubbish), Exif)
+
+
 def test_a_broken_block_does_not_cost_the_image(tmp_path: Path) -> None:
     Image.new("RGB", (60, 40), "red").save(tmp_path / "a.jpg", exif=b"Exif\x00\x00" + b"II*\x00\xff\xff\xff\xff" * 9)
     found = read_image(tmp_path / "a.jpg")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-IMAGES = 12_000
+IMAGES = 6_000
 LIMIT = 300 << 20  # bytes over what the process holds with the set's tables read; the images are a gigabyte
 
 _EXPORT = """
@@ -16,17 +16,17 @@ import numpy as np, pandas as pd
 from querytruth.formats import exporters
 from querytruth.sets.set_files import StoredSet
 from querytruth.sets.benchmark_set import Tables
-from tests.images import make_jpeg
+from PIL import Image
+from tests.images import encode_image
 from tests.small_sets import make_whole_manifest
 
 folder, name, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-image = make_jpeg((9, 9, 9))
+image = encode_image(Image.effect_noise((400, 400), 120), "JPEG", quality=95)
 (folder / "images").mkdir(exist_ok=True)
-image += np.random.default_rng(0).bytes(90_000)
 (folder / "images" / "a.jpg").write_bytes(image)
 ids = sorted(hashlib.sha256(str(n).encode()).hexdigest() for n in range(number))
 images = pd.DataFrame({"image_id": ["img_" + i[:20] for i in ids], "path": str(folder.absolute() / "images/a.jpg"),
-                       "file_name": ids, "sha256": hashlib.sha256(image).hexdigest(), "width": 24, "height": 16,
+                       "file_name": ids, "sha256": hashlib.sha256(image).hexdigest(), "width": 400, "height": 400,
                        "licence": None, "latitude": np.nan, "longitude": np.nan})
 queries = pd.DataFrame({"query_id": ["q_" + i[:20] for i in ids], "text": ids, "language": "en", "style": "caption",
                         "level": 1})

@@ -66,17 +66,6 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: 
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("state", b"old")]
 
 
-def test_lines_are_there_for_the_next_who_opens_it(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "a.jsonl"
-    with open_journal(path) as journal:
-        assert journal.lines == []
-        journal.append("one")
-        journal.append("zwei 二")
-    with open_journal(path) as journal:
-        assert journal.lines == ["one", "zwei 二"]
-    assert read_lines(path) == ["one", "zwei 二"]
-
-
 def test_a_line_is_on_disk_before_the_call_returns(tmp_path: Path) -> None:
     with open_journal(tmp_path / "a") as journal:
         journal.append("one")

@@ -21,7 +21,7 @@ Colour = tuple[int, int, int]
 ORANGE = (230, 120, 40)
 
 
-def profile(primaries: list[tuple[float, float, float]], gamma: float, name: str = "a profile") -> bytes:
+def profile(primaries: list[tuple[float, float, float]], gamma: float) -> bytes:
     """An ICC profile (version 2) of a display with these primaries (XYZ, D50) and this gamma."""
 
     def padded(data: bytes) -> bytes:
@@ -31,7 +31,7 @@ def profile(primaries: list[tuple[float, float, float]], gamma: float, name: str
         return b"".join(struct.pack(">i", round(value * 65536)) for value in values)
 
     curve = b"curv\0\0\0\0" + struct.pack(">IH", 1, round(gamma * 256))
-    described = b"desc\0\0\0\0" + struct.pack(">I", len(name) + 1) + name.encode() + bytes(1 + 8 + 3 + 67)
+    described = b"desc\0\0\0\0" + struct.pack(">I", 10) + b"a profile" + bytes(1 + 8 + 3 + 67)
     tags = {b"desc": described, b"wtpt": b"XYZ \0\0\0\0" + fixed((0.9642, 1.0, 0.8249))}
     for channel, xyz in zip((b"r", b"g", b"b"), primaries, strict=True):
         tags[channel + b"XYZ"], tags[channel + b"TRC"] = b"XYZ \0\0\0\0" + fixed(xyz), curve

@@ -298,9 +298,9 @@ def test_5_000_mutated_files_are_no_error(read: Reader, shared: Callable[[str], 
     assert min(reasons.get(None, 0), reasons.get("cannot_be_decoded", 0)) > 250, "some survive, some do not"
 
 
-def photo_like(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
+def photo_like(seed: int) -> Image.Image:
     values = np.random.default_rng(seed).integers(0, 256, (12, 16, 3), dtype=np.uint8)
-    return Image.fromarray(values).resize(size, Image.Resampling.BICUBIC)
+    return Image.fromarray(values).resize((320, 240), Image.Resampling.BICUBIC)
 
 
 def encoded_jpeg(seed: int, **options: object) -> bytes:

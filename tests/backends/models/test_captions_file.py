@@ -147,8 +147,3 @@ def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, name: str, data: 
     with pytest.raises(UserError, match=told_so) as error:
         model(tmp_path / name, data)
     assert "\n" not in str(error.value)
-
-
-def test_another_encoding_is_read_when_it_is_named(tmp_path: Path) -> None:
-    data = "file_name,caption\n1.jpg,一只狗\n".encode("gb18030")
-    assert told(model(tmp_path / "x.csv", data, encoding="gb18030").reply([about("1.jpg")])) == ["一只狗"]

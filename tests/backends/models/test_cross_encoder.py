@@ -35,7 +35,7 @@ COLOURS = [(200, 30, 30), (20, 200, 40), (30, 30, 200), (240, 240, 240)]
 SHORT = GenerationParameters(max_tokens=4, temperature=0.0)
 
 
-def show(folder: Path, number: int, language: str | None = None) -> ChatImage:
+def show(folder: Path, number: int) -> ChatImage:
     path = folder / f"{number}.jpg"
     path.write_bytes(make_jpeg(COLOURS[number], (90 + 20 * number, 70)))
     return ChatImage(path, hashlib.sha256(path.read_bytes()).hexdigest(), path.name, f"i{number}")

@@ -48,10 +48,10 @@ from tests.loopback import (
 )
 
 
-def reason_of(answer: LoopbackAnswer, web: CrawlerClient | None = None, **request: Any) -> str:
+def reason_of(answer: LoopbackAnswer, **request: Any) -> str:
     """Why nothing came of an address that is answered so; empty where something came."""
     with loopback(serving(answer)) as server:
-        return fetch_failure_reason(f"{server.url}/a", web, **request)
+        return fetch_failure_reason(f"{server.url}/a", **request)
 
 
 @contextmanager

@@ -313,7 +313,6 @@ def test_what_was_answered_is_not_asked_again_and_is_there_offline(store: PageSt
     "block",
     [
         CannedResponse({"antiFlag": 1, "message": "Forbid spider access"}),
-        CannedResponse("<html><title>百度安全验证</title>"),
         CannedResponse(status=302, headers={"Location": "/captcha?word=x"}),
     ],
 )

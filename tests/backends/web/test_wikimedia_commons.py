@@ -51,12 +51,6 @@ def test_the_recorded_pages_put_together_are_the_recorded_whole(shared: Callable
     assert all(c.width and c.height for c in whole.candidates)
 
 
-def test_a_recorded_single_result_is_read(shared: Callable[[str], Path]) -> None:
-    page = json.loads(shared(f"{FOLDER}/image_data_example.json").read_bytes())
-    (found,) = merge_answers([answer(page)]).candidates
-    assert (found.width, found.height, found.licence, found.creator) == (5514, 3102, "cc-by-sa-4.0", "PtrQs")
-
-
 def test_results_come_in_the_order_of_the_search_and_in_a_size_that_can_be_fetched() -> None:
     found = merge_answers([answer(image(3), image(1), image(2))])
     assert [c.url for c in found.candidates] == [f"https://upload.wikimedia.org/960px-{n}.jpg" for n in (1, 2, 3)]

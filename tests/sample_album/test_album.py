@@ -19,22 +19,49 @@ from querytruth.sample_album.album import (
     read_annotations,
     read_table,
 )
-from tests.sample_album.conftest import AnnotatedImage
 
-Annotated = dict[str, AnnotatedImage]
+
+@pytest.fixture(scope="module")
+def album() -> list[AlbumImage]:
+    """All files, in their order."""
+    return read_album()
+
+
+@pytest.fixture(scope="module")
+def good(album: list[AlbumImage]) -> list[AlbumImage]:
+    """Scenes and near-duplicates."""
+    return [image for image in album if image.defect is None]
+
+
+@pytest.fixture(scope="module")
+def scenes(good: list[AlbumImage]) -> list[AlbumImage]:
+    """The 240 scenes alone."""
+    return [image for image in good if image.duplicate_of is None]
+
+
+@pytest.fixture(scope="module")
+def coco(album: list[AlbumImage]) -> dict[str, Any]:
+    """The annotations as they are written."""
+    return read_annotations(album)
+
 
 # Kinds that have several colours, or one alone.
 WITHOUT_COLOUR = {"Airplane", "Potted Plant", "Traffic Light", "Orange/Tangerine", "Banana", "Soccer"}
 
 
-def test_facts_have_boxes_and_boxes_facts(good: list[AlbumImage], annotated: Annotated) -> None:
+def test_facts_have_boxes_and_boxes_facts(good: list[AlbumImage], coco: dict[str, Any]) -> None:
     """A colour is named of every box of its kind, or of none; of a person it is that of the clothes."""
+    labels = {category["id"]: category["name"] for category in coco["categories"]}
+    names = {image["id"]: image["file_name"] for image in coco["images"]}
+    boxes: dict[str, list[tuple[str, tuple[str, ...]]]] = {name: [] for name in names.values()}
+    for box in coco["annotations"]:
+        boxes[names[box["image_id"]]].append((labels[box["category_id"]], tuple(box.get("attributes", ()))))
     for image in good:
         things = Counter[tuple[str, tuple[str, ...]]]()
         for label, colour, count in image.facts:
             named = f"in {colour}" if label == "Person" else colour
             things[label, () if label in WITHOUT_COLOUR else (named,)] += count
-        assert things == Counter((box.label, box.attributes) for box in annotated[image.file_name].boxes)
+        assert things == Counter(boxes[image.file_name])
 
 
 def test_the_annotations_of_some_scenes_are_a_part_of_all(coco: dict[str, Any]) -> None:

@@ -13,10 +13,8 @@ from flows.set_kinds import build_set
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
 from querytruth.sets import set_files
-from querytruth.sets.decision_log import append_decisions
-from querytruth.sets.decision_records import QueryDecision
 from tests.command_runner import Ended, invoke
-from tests.worlds import CAPTIONS, define_recall, save_photo
+from tests.worlds import CAPTIONS, define_recall
 
 
 def in_english(place: Path) -> dict[str, object]:
@@ -72,38 +70,6 @@ def test_smaller_sets_go_the_way_of_the_whole_one(tmp_path: Path) -> None:
     gone = next(name for name, text in CAPTIONS.items() if text == texts.iloc[0])
     result = build(define_recall(tmp_path, without(gone), sizes=[2], lose_at_most=0.4))
     assert (result.version, result.nested_results[0].version, len(texts)) == (2, 2, 2), "half of the smaller one may go"
-
-
-@pytest.mark.thorough
-def test_the_line_names_what_took_most_and_where(tmp_path: Path) -> None:
-    for n in range(12):
-        save_photo(tmp_path / "album" / ("home" if n % 2 else "holiday") / f"{n}.jpg", n)
-    given = ["name=pile", f"images={tmp_path / 'album'}", f"out={tmp_path / 'sets'}", "render.size=64"]
-    with active_run(BuildRun()):
-        build_set(load_definition(None, given, "gallery"))
-        for n in (0, 2, 4, 6):
-            (tmp_path / "album" / "holiday" / f"{n}.jpg").unlink()
-        (tmp_path / "album" / "home" / "1.jpg").write_bytes(b"cut")
-        with pytest.raises(ShrinkageError) as stopped:
-            build_set(load_definition(None, given, "gallery"))
-        assert "would lose 5 of its 12 images (42%)" in str(stopped.value)
-        assert "allows (4 not listed, 1 not an image; 4 in holiday/); nothing was published" in str(stopped.value)
-        assert build_set(load_definition(None, [*given, "lose_at_most=null"], "gallery")).version == 2
-
-
-@pytest.mark.thorough
-def test_what_people_dropped_is_not_lost(tmp_path: Path) -> None:
-    first = build(define_recall(tmp_path))
-    queries = set_files.read_set(first.path).tables.queries
-    dropped = [
-        QueryDecision(query_id=row.query_id, text=row.text, decision="drop")
-        for row in queries.itertuples()
-        if row.text in (CAPTIONS["beach"], CAPTIONS["park"])
-    ]
-    append_decisions(first.path.parent, dropped)
-    assert len(set_files.read_set(build(define_recall(tmp_path)).path).tables.queries) == 3
-    with pytest.raises(ShrinkageError, match=r"would lose 1 of its 3 queries .*\(1 no caption\)"):
-        build(define_recall(tmp_path, without("lake")))
 
 
 @pytest.mark.thorough

@@ -4,7 +4,6 @@ import base64
 import io
 import os
 import re
-import signal
 import time
 import zipfile
 from pathlib import Path
@@ -17,7 +16,6 @@ from PIL import Image
 
 from flows.set_kinds import write_set_page
 from querytruth.backends.images import rendering as thumbnails
-from querytruth.backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from querytruth.records import empty_frame
 from querytruth.sets import set_publishing
 from querytruth.sets.benchmark_set import Tables
@@ -134,22 +132,6 @@ def test_what_no_build_has_opened_no_page_opens(tmp_path: Path) -> None:
     assert str(secret) in ParsedPage(html).text and html.count("data:image/jpeg") == 4
     asked = ["http://127.0.0.1/a.jpg", "simplecache::https://127.0.0.1/a.jpg", "../secret.jpg", "bytes:a%00b", TWIN]
     assert list(locate_source_items(str(tmp_path / "album"), asked)) == [TWIN]
-
-
-def crash_at_the_twin(job: ThumbnailJob) -> bytes | None:
-    """Done in the worker process."""
-    if job.location.endswith(TWIN):
-        signal.raise_signal(signal.SIGSEGV)
-    return run_thumbnail_job(job)
-
-
-@pytest.mark.thorough
-def test_a_file_that_crashes_the_decoder_costs_its_own_thumbnail(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(thumbnails, "run_thumbnail_job", crash_at_the_twin)
-    html = page_of(published(tmp_path, album(tmp_path / "album")))
-    assert seen_on(html) == {FIRST, SECOND, WIDE} and named_on(html) == [TWIN]
 
 
 def test_what_is_no_image_has_no_thumbnail_and_nothing_waits_for_it(tmp_path: Path) -> None:

@@ -75,12 +75,6 @@ def test_ties_at_the_cut_are_seen_beyond_what_faiss_proposes(monkeypatch: pytest
     assert len(set(result.scores[0].tolist())) == 12
 
 
-def test_a_query_of_zeros_gets_the_highest_ids() -> None:
-    vectors, ids = unit(np.random.default_rng(2).normal(size=(300, 8))), names(300)
-    result = found(np.zeros((1, 8), np.float32), vectors, ids, 5)
-    assert [ids[n] for n in result.places[0]] == sorted(ids, reverse=True)[:5]
-
-
 def test_batches_threads_and_the_order_of_the_gallery_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     vectors, queries, ids = unit(rng.normal(size=(3000, 64))), unit(rng.normal(size=(40, 64))), names(3000)
@@ -95,12 +89,6 @@ def test_batches_threads_and_the_order_of_the_gallery_change_nothing(monkeypatch
     monkeypatch.setattr(searching, "_FEW", 3)
     monkeypatch.setattr(searching, "_BLOCK", 100)
     assert found(queries, vectors, ids, 20).places.tolist() == whole.places.tolist()
-
-
-def test_a_gallery_smaller_than_k() -> None:
-    vectors = unit(np.eye(3))
-    result = found(vectors, vectors, ["a", "b", "c"], 10)
-    assert result.places.tolist() == [[0, 2, 1], [1, 2, 0], [2, 1, 0]]
 
 
 def test_broken_vectors_are_refused() -> None:

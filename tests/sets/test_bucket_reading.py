@@ -233,7 +233,7 @@ def test_a_large_file_goes_in_parts_that_may_fail(fault: str, service: ObjectSer
     assert service.asked.count(("PUT", "sets/large")) == 4  # three parts, one of them twice
     service.fault_of = lambda _method, _key, number: cut_in_the_middle if number == 1 else None
     assert to.read(["large"], len(large))["large"].data == large
-    with pytest.raises(UserError, match="has more than"):
+    with pytest.raises(UserError, match="is larger than the limit"):
         to.read(["large"], len(large) - 1)
 
 

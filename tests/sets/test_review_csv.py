@@ -45,24 +45,7 @@ PAYLOADS = [
     "₊1", "'=1+1", "''=1+1", "'", "'tis", " '=1", "＇=1", '"=1+1"\n=2+2',
 ]  # fmt: skip
 assert len(set(PAYLOADS)) >= 60
-HARMLESS = [
-    "a dog",
-    "",
-    " ",
-    "'",
-    "狗",
-    "1-2",
-    "a=b",
-    "a\r\nb",
-    "a\rb\n",
-    '"',
-    ',";\t',
-    '""',
-    "[=1",
-    "a'",
-    "#NAME?",
-    "nan",
-]
+HARMLESS = ["a dog", "", " ", "'", "狗", "1-2", "a=b", "a\r\nb", '"', ",;\t", '""', "[=1", "#NAME?", "nan"]
 RISKY = "=+-@|%＝＋－＠｜％−\t\r\n"
 
 LONG = "a very long sentence about a dog that runs " * 8

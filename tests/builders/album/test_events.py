@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from builders.album.events import DatedPhoto, find_distance, find_events, find_season
+from builders.album.events import DatedPhoto, find_distance, find_events
 
 HOME, LAKE = (31.2, 121.5), (30.25, 120.15)
 HANGZHOU = ("Hangzhou", "杭州")
@@ -56,14 +56,6 @@ def test_events_do_not_depend_on_the_order_of_photos() -> None:
     photos = _shoot("2023-05-01T10:00", 7) + _shoot("2023-05-03T10:00", 7)
     assert find_events(photos) == find_events(photos[::-1])
     assert find_events([]) == [] and find_events(photos[:2]) == []
-
-
-@pytest.mark.parametrize(
-    ("month", "north", "south"), [(1, "winter", "summer"), (3, "spring", "autumn"), (12, "winter", "summer")]
-)
-def test_seasons_are_those_of_the_hemisphere(month: int, north: str, south: str) -> None:
-    assert find_season(month, "north")[0] == north
-    assert find_season(month, "south")[0] == south
 
 
 def test_a_degree_of_latitude_is_111_kilometres() -> None:

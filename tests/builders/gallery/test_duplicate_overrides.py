@@ -52,10 +52,6 @@ def grouped(
 LINE = {"a": 0, "b": 1, "c": 2, "x": 50, "y": 51}
 
 
-def test_without_a_word_ties_alone_count() -> None:
-    assert grouped(LINE, [])[0] == {"abc", "xy"}
-
-
 def test_two_that_were_told_apart_part_and_the_third_goes_with_the_nearer_one() -> None:
     assert grouped({"a": 0, "b": 3, "c": 2}, [different("a", "b")])[0] == {"a", "bc"}
     assert grouped({"a": 0, "b": 3, "c": 1}, [different("a", "b")])[0] == {"ac", "b"}

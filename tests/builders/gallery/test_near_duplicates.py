@@ -1,6 +1,5 @@
 """Which images are the same: groups, who stands for them, what ties each member, and what the ledger says."""
 
-import io
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -16,7 +15,6 @@ from PIL import Image, ImageDraw
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from querytruth.backends.images import same_images
 from querytruth.backends.images.image_reading import read_image
-from querytruth.backends.images.same_images import ALL_TURNS, FLIPS, ROTATIONS
 from querytruth.records import content_id, image_id_of_bytes, to_arrow
 from tests.drawn_views import frame_of, image_row
 from tests.property_runs import few_and_many
@@ -375,21 +373,6 @@ def test_turned_images_are_found_only_where_asked_for(
     assert not any(item.startswith("another") for group in groups(found) for item in group)
 
 
-def test_turns_that_are_looked_for_undo_each_other() -> None:
-    """Else an image's copies would be told apart from each other: two turns one after the other are one of them."""
-    corner = np.arange(4).reshape(2, 2)
-    order = [np.rot90(corner, n) for n in range(4)] + [np.rot90(np.fliplr(corner), n) for n in range(4)]
-
-    def number(turned: np.ndarray[Any, Any]) -> int:
-        return next(n for n, other in enumerate(order) if (other == turned).all())
-
-    def turn(pixels: np.ndarray[Any, Any], by: int) -> np.ndarray[Any, Any]:
-        return np.rot90(np.fliplr(pixels) if by > 3 else pixels, by % 4)
-
-    for turns in (FLIPS, ROTATIONS, ALL_TURNS):
-        assert {number(turn(turn(corner, one), other)) for one in turns for other in turns} == set(turns)
-
-
 def edits_of(table: pd.DataFrame, start: str) -> list[set[str]]:
     """The groups among the items below a folder, without the folder's name."""
     some = table[table["item"].str.startswith(start)]
@@ -431,16 +414,3 @@ def test_real_camera_photos_fall_into_the_groups_that_a_person_sees(shared: Call
     for name in ("portrait", "landscape"):  # each was scaled and saved on its own
         assert {f"{name}_{n}" for n in range(1, 9)} in stems
     assert not any("utc-20240413-203630-london" in stem for stem in stems), "a card with another city and time"
-
-
-def test_an_image_saved_once_more_keeps_its_group(tmp_path: Path) -> None:
-    """A group's name is made of its representative: other members come and go without changing it."""
-    buffer = io.BytesIO()
-    scene(5).save(buffer, "PNG")
-    (tmp_path / "a.png").write_bytes(buffer.getvalue())
-    scene(5).resize((160, 120)).save(tmp_path / "b.jpg")
-    first = find_duplicates(scanned(tmp_path), distance=6)
-    scene(5).resize((100, 75)).save(tmp_path / "c.jpg")
-    second = find_duplicates(scanned(tmp_path), distance=6)
-    assert set(first.table["duplicate_group"]) == set(second.table["duplicate_group"])
-    assert (len(first.table), len(second.table)) == (2, 3)

@@ -10,28 +10,10 @@ ZH = {
     "主题公园设施": ["旋转木马", "过山车", "摩天轮", "碰碰车", "海盗船", "跳楼机", "大摆锤", "鬼屋"],
 }
 EN = {
-    "food": [
-        "dumplings",
-        "fried chicken",
-        "apple pie",
-        "sushi",
-        "rice and beans",
-        "ramen",
-        "shepherd's pie",
-        "t-bone steak",
-    ],
-    "animals": ["giant panda", "goldfish", "polar bear", "snail", "sea otter", "giraffe", "barn owl", "dolphin"],
-    "garden tools": [
-        "rake",
-        "watering can",
-        "wheelbarrow",
-        "hand trowel",
-        "lawn mower",
-        "hose reel",
-        "spade",
-        "shears",
-    ],
-    "musical instruments": ["violin", "drum kit", "grand piano", "harp", "bagpipes", "banjo", "flute", "cello"],
+    "food": ["dumplings", "fried chicken", "sushi", "rice and beans", "shepherd's pie", "t-bone steak"],
+    "animals": ["giant panda", "goldfish", "polar bear", "snail", "sea otter", "barn owl"],
+    "garden tools": ["rake", "watering can", "wheelbarrow", "hand trowel", "lawn mower", "hose reel"],
+    "musical instruments": ["violin", "drum kit", "grand piano", "harp", "bagpipes", "banjo"],
 }
 BEFORE = {
     "zh": ["", "好的，以下是我的想法：\n\n", "当然可以！\n", "好的\n\n", "根据您的要求，我给出如下结果。\n"],

@@ -135,28 +135,6 @@ def compass(texts: Sequence[str]) -> Vectors:
     return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
 
-def test_what_is_too_close_to_the_pool_is_no_new_object_and_the_nearest_is_named() -> None:
-    novelty = NoveltyFilter(compass, threshold=0.85)
-    novelty.add(["north", "south"])
-    assert novelty.classify(["nearly north", "east"]) == [NoveltyVerdict(False, 8660, "north"), NoveltyVerdict(True)]
-
-
-def test_a_batch_is_judged_one_after_the_other() -> None:
-    novelty = NoveltyFilter(compass, threshold=0.85)
-    assert novelty.classify(["east", "far east", "north"]) == [
-        NoveltyVerdict(True),
-        NoveltyVerdict(False, 9986, "east"),
-        NoveltyVerdict(True),
-    ]
-    assert novelty.classify(["far east"]) == [NoveltyVerdict(False, 9986, "east")]
-
-
-def test_what_was_rejected_stands_in_nobody_s_way() -> None:
-    novelty = NoveltyFilter(compass, threshold=0.8)
-    novelty.add(["north"])
-    assert [verdict.is_new for verdict in novelty.classify(["nearly north", "north east"])] == [False, True]
-
-
 def test_the_cut_itself_still_passes_and_is_flagged_as_near() -> None:
     assert NoveltyFilter(compass, threshold=0.866).classify(["north", "nearly north"])[1] == NoveltyVerdict(
         True, 8660, "north"

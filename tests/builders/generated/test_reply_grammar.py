@@ -233,28 +233,7 @@ def check_literal(text: str, was_cut: bool) -> None:
         assert "" not in listed.objects
 
 
-PIECES = st.sampled_from(
-    [
-        "思考",
-        "答案",
-        "：",
-        ":",
-        "#",
-        "＃",
-        "主题",
-        "物体",
-        "topic",
-        "objects",
-        "Answer:",
-        "1. ",
-        "\n",
-        "、",
-        "，",
-        "**",
-        " ",
-        "饺子",
-    ]
-)
+PIECES = st.sampled_from(["思考", "答案", "：", "#", "＃", "主题", "物体", "Answer:", "1. ", "\n", "、", "**", " "])
 
 
 @pytest.mark.thorough
@@ -265,25 +244,7 @@ def test_any_text_at_all_is_read_without_harm(text: str, was_cut: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece",
-    [
-        "#",
-        "#a",
-        "答案：",
-        "物体：",
-        "主题",
-        "1. ",
-        "\n",
-        "，",
-        " ",
-        "答案\n",
-        "<think>",
-        "topic ",
-        "“",
-        "a and ",
-        "(1",
-        "#\t",
-    ],
+    "piece", ["#a", "答案：", "物体：", "主题", "1. ", "\n", "，", "<think>", "“", "a and ", "#\t"]
 )
 @pytest.mark.thorough
 def test_time_is_bounded_whatever_is_said_again_and_again(piece: str) -> None:

@@ -185,19 +185,6 @@ def test_what_people_drop_and_edit_decides_about_the_next_stage(server: Loopback
     assert len(again) == len(kept) - 1
 
 
-@pytest.mark.thorough
-def test_an_object_under_two_topics_is_told_of_and_stays_under_the_first(server: Loopback, tmp_path: Path) -> None:
-    listener, wanted = Listener(), define_stages(tmp_path, server.url, topics={"rounds": 1}, objects={"rounds": 1})
-    answer(run_topics_stage(wanted, SOURCE).file, 饺子="金鱼")
-    with active_run(BuildRun(listener)):
-        run_objects_stage(wanted, SOURCE)
-    assert any(
-        "1 objects already belong to an earlier topic and stay there: 金鱼 (食物)" in line for line in listener.lines
-    )
-    kept = load_chosen_objects(wanted, SOURCE)
-    assert kept.loc[kept["text"] == "金鱼", "topic"].tolist() == ["动物"]
-
-
 def test_the_same_prompt_in_another_round_is_another_question(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text("食物: [饺子]\n", "utf-8")
     with loopback(lambda _asked: stub_reply("没有想法")) as server:

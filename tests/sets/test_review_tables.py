@@ -172,13 +172,6 @@ def test_what_a_row_decides_carries_what_the_person_saw() -> None:
     assert count_decisions([decision, decision]) == {"judgment keep": 2}
 
 
-def test_one_problem_is_enough_to_take_nothing() -> None:
-    export = export_queries(world({}, queries=3), "pets/v1", "d1")
-    filled = export.rows.assign(decision=["drop", "drop", "perhaps"]).set_axis([3, 4, 5])
-    reading = read_filled_table(export, filled, ImportTolerances())
-    assert reading.decisions == [] and len(reading.problems) == 1
-
-
 def suspicious() -> Tables:
     """Two judged pairs; three that may be right, of which one is judged by now and one names a query that went."""
     tables = world({("q_a", "img_1"): 1, ("q_a", "img_2"): 0, ("q_b", "img_3"): 1})
@@ -198,17 +191,6 @@ def test_pairs_that_wait_for_a_judgment_are_handed_out_first_however_small_the_s
     assert row[JUDGMENT_EXPORT_COLUMNS].tolist() == ["q_a", "img_3", "text q_a", "", "", "三只狗", "img_3.jpg"]
 
 
-@pytest.mark.parametrize(
-    ("answer", "kind", "relevance"),
-    [("keep", "keep", None), ("drop", "drop", None), ("2", "grade", 2), ("0", "grade", 0)],
-)
-def test_a_pair_that_waited_is_decided_like_a_judgment(answer: str, kind: str, relevance: int | None) -> None:
-    export = export_judgments(suspicious(), "pets/v1", "d1", 1)
-    filled = export.rows.assign(decision=[answer, "", ""]).set_axis([3, 4, 5])
-    (decision,) = read_filled_table(export, filled, ImportTolerances(), "lin", "2026-01-01").decisions
-    assert (decision.target, decision.decision, decision.relevance) == (("q_a", "img_3"), kind, relevance)
-
-
 @pytest.mark.parametrize(("answer", "relevance"), [("keep", 1), ("drop", 0), ("2", 2)])
 def test_an_answer_to_a_waiting_pair_is_in_the_next_version_and_waits_no_more(answer: str, relevance: int) -> None:
     tables = suspicious()
@@ -219,12 +201,6 @@ def test_an_answer_to_a_waiting_pair_is_in_the_next_version_and_waits_no_more(an
     row = after.qrels[(after.qrels["query_id"] == "q_a") & (after.qrels["image_id"] == "img_3")].iloc[0]
     assert (row["relevance"], row["judged_by"]) == (relevance, "human")
     assert pairs(export_judgments(after, "pets/v2", "d2", 0)) == {("q_b", "img_1")}
-
-
-def test_pairs_that_wait_are_handed_out_in_one_order_whatever_theirs() -> None:
-    tables = suspicious()
-    turned = replace(tables, candidate_judgments=tables.candidate_judgments.iloc[::-1])
-    assert export_judgments(turned, "a/v1", "d", 5).rows.equals(export_judgments(tables, "a/v1", "d", 5).rows)
 
 
 def test_queries_without_labels_are_handed_out_too() -> None:

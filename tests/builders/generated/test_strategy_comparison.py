@@ -168,28 +168,21 @@ def test_a_described_object_goes_back_to_the_model_with_its_description(tmp_path
     assert re.search(r"^\d\. 大象$", last, re.MULTILINE), "people said nothing of it"
 
 
-def compared_by(folder: Path, questions: int = 40, **failing: Any) -> tuple[list[dict[str, Any]], Path, int]:
-    """Compare the strategies with a model that fails so where it is given no topic, and never where it is given
-    one. Returns the rows, the page and the number of calls."""
-
-    def reply(asked: ReceivedRequest) -> CannedResponse:
-        prompt = prompt_of(asked)
-        return stub_reply(StubGenerator(refusal_rate=0, **(failing if "视觉元素" in prompt else {})).reply(prompt))
-
-    with loopback(reply) as running:
-        wanted = define_stages(folder, running.url)
-        with active_run(BuildRun()):
-            compared = compare_strategies(wanted, SOURCE, questions)
-            calls = len(running.asked)
-            assert compare_strategies(wanted, SOURCE, questions) == compared
-        assert len(running.asked) == calls, "a second comparison asks nothing"
-        return *compared, calls
-
-
 def test_all_strategies_run_on_one_budget_and_a_collapse_shows(tmp_path: Path) -> None:
-    rows, path, calls = compared_by(tmp_path, repeated_word="教堂")
+    def reply(asked: ReceivedRequest) -> CannedResponse:
+        """The model says one word again and again where it is given no topic, and never where it is given one."""
+        prompt = prompt_of(asked)
+        repeated_word = "教堂" if "视觉元素" in prompt else ""
+        return stub_reply(StubGenerator(refusal_rate=0, repeated_word=repeated_word).reply(prompt))
+
+    with loopback(reply) as running, active_run(BuildRun()):
+        wanted = define_stages(tmp_path, running.url)
+        rows, path = compare_strategies(wanted, SOURCE, 40)
+        assert len(running.asked) == 120
+        assert compare_strategies(wanted, SOURCE, 40) == (rows, path)
+        assert len(running.asked) == 120, "a second comparison asks nothing"
     assert [row["strategy"] for row in rows] == ["self_instruct", "by_topic", "visual_elements"]
-    assert [row["questions"] for row in rows] == [40, 40, 40] and calls == 120
+    assert [row["questions"] for row in rows] == [40, 40, 40]
     shares = [row["head_share"] for row in rows]
     assert shares[2] > 0.5 > 0.1 > max(shares[:2])
     assert [row["warnings"] for row in rows[:2]] == [[], []] and "collapse" in rows[2]["warnings"]

@@ -96,12 +96,6 @@ def test_near_duplicates_are_one_answer() -> None:
     assert set(merged.loc[merged["query_id"] == "q_a", "image_id"]) == {"img_a", "img_b", "img_c"}
 
 
-def test_captions_of_one_image_are_no_rivals() -> None:
-    queries, qrels, images = world({"a": SMALL["a"], "b": SMALL["b"]})
-    qrels["image_id"] = "img_a"
-    assert not len(find_confusable_images(queries, qrels, images, RULES, encode(queries["text"])).table)
-
-
 def test_what_a_person_judged_wrong_is_no_rival() -> None:
     queries, qrels, images = world({"a": SMALL["a"], "b": SMALL["b"]})
     judged = qrels.iloc[[0]].assign(image_id="img_b", relevance=0, judged_by="human")

@@ -1,6 +1,5 @@
 """Photos and captions of a set in a training folder: as they were, edited, sampled otherwise, or others."""
 
-import io
 import json
 import re
 from collections.abc import Callable
@@ -11,9 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image, ImageEnhance, ImageOps
 
-from builders.imported_set import ImportDefinition
 from flows.definition_loader import load_definition
-from flows.import_set import import_set
 from flows.set_kinds import build_set
 from querytruth.audit.overlap import OverlapResult, find_overlap, hash_images, summarize_overlap
 from querytruth.audit.overlap_pairs import ImageOverlap, TextOverlap, describe_bytes_alone, find_bytes_alone
@@ -156,72 +153,3 @@ def test_captions_of_coco_are_found_in_another_sample_of_it_by_their_ids(shared:
     assert len(pairs) == 259 and len(others) == 9
     plain = {name: re.findall("[a-z]+", text.lower()) for name, text in (other | train | val).items()}
     assert all(plain[own] == plain[item] for own, item in others)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("side", "quality"), [(1.0, 60), (0.5, 80), (0.2, 60)])
-def test_of_two_overlapping_halves_of_coco_every_pair_with_one_id_is_found_and_no_other(
-    side: float, quality: int, shared: Callable[[str], Path], tmp_path: Path
-) -> None:
-    home = shared("coco_tiny")
-    photos = sorted(home.rglob("*.jpg"), key=lambda photo: photo.name)
-    captions = _read_captions(home)
-    own, others = photos[:66], photos[34:]
-    stored = _import_half(own, captions, tmp_path)
-    training, texts = tmp_path / "training", tmp_path / "captions.csv"
-    training.mkdir()
-    listed = [(int(photo.stem), text) for photo in others for text in captions[int(photo.stem)]]
-    pd.DataFrame(listed, columns=["image", "caption"]).to_csv(texts, index=False)
-    for photo in others:
-        (training / photo.name).write_bytes(_encode(photo, side, quality))
-    found = find_overlap(stored, [str(training), str(texts)], tmp_path).pairs
-
-    ids = stored.tables.images.set_index("image_id")["file_name"].map(lambda name: int(Path(name).stem))
-    is_image = found["kind"] == "image"
-    rows = {f"row {number}": image for number, (image, _) in enumerate(listed, start=1)}
-    other_ids = found["other_item"].map(lambda item: rows[item] if item in rows else int(Path(item).stem))
-    pairs = set(zip(found.loc[is_image, "set_item"].map(ids), other_ids[is_image], strict=True))
-    in_both = {int(photo.stem) for photo in own} & {int(photo.stem) for photo in others}
-    assert pairs == {(one, one) for one in in_both} and len(in_both) == 32
-
-    image_of = stored.tables.qrels.set_index("query_id")["image_id"].map(ids)
-    text_pairs = list(zip(found.loc[~is_image, "set_item"], other_ids[~is_image], strict=True))
-    assert {query for query, _ in text_pairs} == set(image_of.index[image_of.isin(in_both)])
-    assert all(image_of[query] == other for query, other in text_pairs) and len(text_pairs) == 160
-
-
-def _read_captions(home: Path) -> dict[int, list[str]]:
-    captions: dict[int, list[str]] = {}
-    for part in ("train", "val"):
-        for one in json.loads((home / f"annotations/captions_{part}2017.json").read_text("utf-8"))["annotations"]:
-            captions.setdefault(one["image_id"], []).append(one["caption"])
-    return captions
-
-
-def _import_half(photos: list[Path], captions: dict[int, list[str]], folder: Path) -> StoredSet:
-    """A set of these photos and their captions, as an import of COCO's file publishes it."""
-    (folder / "photos").mkdir()
-    for photo in photos:
-        (folder / "photos" / photo.name).write_bytes(photo.read_bytes())
-    listed = [(int(photo.stem), text) for photo in photos for text in captions[int(photo.stem)]]
-    content = {
-        "images": [{"id": int(photo.stem), "file_name": photo.name} for photo in photos],
-        "annotations": [{"id": row, "image_id": image, "caption": text} for row, (image, text) in enumerate(listed)],
-    }
-    (folder / "captions.json").write_text(json.dumps(content), "utf-8")
-    definition = ImportDefinition(
-        name="half",
-        format="coco_captions",
-        annotations=folder / "captions.json",
-        images=folder / "photos",
-        out=folder / "sets",
-    )
-    return read_set(import_set(definition).path)
-
-
-def _encode(photo: Path, side: float, quality: int) -> bytes:
-    sink = io.BytesIO()
-    with Image.open(photo) as opened:
-        size = round(opened.width * side), round(opened.height * side)
-        opened.convert("RGB").resize(size).save(sink, "JPEG", quality=quality)
-    return sink.getvalue()

@@ -72,13 +72,7 @@ def test_a_stratum_weighs_what_it_has_in_the_log_and_a_query_without_an_answer_t
 def test_the_interval_holds_in_drawn_logs(over: str, share: str) -> None:
     """1,000 to 8,000 questions asked by Zipf's law, of which 60 to 200 are drawn."""
     rng = np.random.default_rng(7)
-    for size, slope, count in (
-        (3000, 1.1, 60),
-        (3000, 1.1, 200),
-        (8000, 0.8, 200),
-        (3000, 1.3, 100),
-        (1000, 1.0, 60),
-    ):
+    for size, slope, count in ((8000, 0.8, 200), (3000, 1.3, 100), (1000, 1.0, 60)):
         searches = np.maximum(1, size * 5 / np.arange(1, size + 1) ** slope).astype(int)
         log = pd.DataFrame({"query_id": [f"q{number}" for number in range(size)], "searches": searches})
         log["stratum"] = assign_strata(log)
@@ -87,11 +81,11 @@ def test_the_interval_holds_in_drawn_logs(over: str, share: str) -> None:
         chance = log["stratum"].map(dict(zip(("head", "torso", "tail"), easy[share], strict=True))).to_numpy()
         weights = searches if over == "searches" else np.ones(size)
         held = 0
-        for seed in range(1000):
+        for seed in range(150):
             values = (rng.random(size) < chance) * (rng.beta(2, 1, size) if share == "graded" else 1.0)
             drawn = draw_queries(log, count, seed)
             sample = select_log_sample(drawn, drawn["query_id"], totals.to_dict("records"))
             assert sample is not None
             _, low, high = estimate_log_mean(values[drawn.index], sample, over)
             held += low <= (weights @ values) / weights.sum() <= high
-        assert held / 1000 >= 0.95 - 3 * (0.05 * 0.95 / 1000) ** 0.5, (size, count)
+        assert held / 150 >= 0.95 - 3 * (0.05 * 0.95 / 150) ** 0.5, (size, count)

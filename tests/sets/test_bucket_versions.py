@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from querytruth.backends.files.bucket_urls import BucketFolder, cache_folder
-from querytruth.backends.web.offline import forbid_connections
 from querytruth.errors import UserError
 from querytruth.sets.benchmark_set import content_digest
 from querytruth.sets.bucket_reading import fetch_version
@@ -161,12 +160,6 @@ def test_a_changed_manifest_is_refused(small: StoredSet, service: ObjectService)
     service.ask("PUT", "sets/small/v4/manifest.json", data)
     with pytest.raises(UserError, match="contains the manifest of version 1"):
         fetch_version(f"{service.url}/small")
-
-
-def test_offline_nothing_is_asked(service: ObjectService) -> None:
-    with forbid_connections(), pytest.raises(UserError, match="--offline forbids connections"):
-        fetch_version(f"{service.url}/small")
-    assert service.asked == []
 
 
 def test_a_damaged_cache_is_repaired(small: StoredSet, service: ObjectService) -> None:

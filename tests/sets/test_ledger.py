@@ -2,8 +2,6 @@
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from querytruth.records import LEDGER_SCHEMA, list_rows, to_arrow
 from querytruth.sets.ledger import ConservationError, Ledger, Rejection, rejection_rows, rejection_table
@@ -38,34 +36,3 @@ def test_rows_of_all_stages_are_one_table() -> None:
     assert to_arrow("ledger", rows).schema == LEDGER_SCHEMA
     assert [stage.rejected for stage in ledger.stages] == [{}, {"not_selected": 2}, {}, {}]
     assert ledger.stages[0].quarantined == {"not_an_image": 1}
-
-
-REJECTIONS = st.builds(
-    Rejection,
-    st.text("abc", min_size=1, max_size=3),
-    st.sampled_from(["rejected", "pending", "quarantined"]),
-    st.sampled_from(["b", "a", "no_image"]),
-    value=st.none() | st.floats(0, 1),
-    threshold=st.none() | st.integers(0, 9).map(float),
-    related_item=st.none() | st.text("xyz", max_size=2),
-    measure=st.none() | st.sampled_from(["width", "height"]),
-    **dict.fromkeys(["item_id", "rank", "image_id", "language", "text", "detail"], st.none()),
-)
-
-
-@settings(max_examples=30)
-@given(st.lists(st.lists(st.lists(REJECTIONS, max_size=4), max_size=3), max_size=3))
-def test_every_rejection_is_in_the_table_once(stages: list[list[list[Rejection]]]) -> None:
-    ledger = Ledger()
-    for number, frames in enumerate(stages):
-        count = sum(map(len, frames))
-        ledger.record_stage(f"stage_{number}", "image", count + 2, 2, *map(rejection_table, frames))
-    expected = [
-        (f"stage_{number}", one.item, one.reason, one.bucket, one.value, one.threshold)
-        for number, frames in enumerate(stages)
-        for one in sorted((one for frame in frames for one in frame), key=lambda one: (one.item, one.reason))
-    ]
-    names = ["stage", "item", "reason", "bucket", "value", "threshold"]
-    found = [tuple(row[name] for name in names) for row in list_rows(ledger.rows())]
-    assert sorted(map(repr, found)) == sorted(map(repr, expected))
-    assert [row[:3] for row in found] == sorted(row[:3] for row in found)

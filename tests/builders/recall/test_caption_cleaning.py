@@ -26,30 +26,22 @@ SOURCES = {language: prompts.load_template(f"{language}/cleaning.yaml").text for
 RULES = parse_cleaning_rules(SOURCES)
 ASKED = prompts.load_template("zh/caption").text
 EN_NO_CAPTIONS = [
-    "The image was withheld by our content filter.",
-    "Content policy violation detected.",
-    "This request violates our usage policies.",
-    "The link you provided is dead.",
     "Failed to fetch the image.",
     "404 Not Found",
     "Unsupported image format",
     "No visual content to describe.",
-    "This model does not support image input.",
     "The picture is too blurry to make anything out.",
     "A completely black image.",
     "Output truncated.",
 ]
 ZH_NO_CAPTIONS = [
     "该图片未通过内容安全审核",
-    "内容审核未通过，不予展示",
     "图片内容触发风控",
     "图片链接已失效",
     "网页不存在",
     "下载超时",
     "当前对话中没有图片",
     "麻烦发一下图片",
-    "本模型仅支持文本",
-    "图片是空白的，没有可见内容",
     "不便描述此图",
     "账户欠费，服务已停用",
 ]

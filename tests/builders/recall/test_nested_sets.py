@@ -1,14 +1,9 @@
 """1K within 10K within 100K: the same queries, ever larger galleries."""
 
-from itertools import pairwise
-
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from builders.gallery.selection import select_images
 from builders.recall.nested_sets import cut_nested_tables
 from querytruth.errors import UserError
 
@@ -62,32 +57,3 @@ def test_a_size_that_the_gallery_does_not_have_is_refused(size: int) -> None:
 def test_two_images_never_have_one_turn() -> None:
     with pytest.raises(ValueError, match="3 different ranks for 4 images"):
         cut_nested_tables([2], np.array([0, 1, 1, 2]), QUERIES, IMAGES, QRELS)
-
-
-@settings(max_examples=50)
-@given(st.integers(1, 30), st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=60), st.integers(0, 5))
-@pytest.mark.thorough
-def test_every_set_lies_within_the_next_and_no_query_is_lost(
-    count: int, more: list[tuple[int, int]], seed: int
-) -> None:
-    images = pd.DataFrame({"image_id": [f"img_{n:02}" for n in range(count)]})
-    nowhere = images.assign(taken_at=None, latitude=np.nan, longitude=np.nan)
-    rank = select_images(nowhere, count=None, place_degrees=0.01, time="day", seed=seed).rank
-    queries = pd.DataFrame({"query_id": [f"q_{n:02}" for n in range(count)]})
-    truth = {(n, n) for n in range(count)} | {(q, i) for q, i in more if q < count and i < count}
-    qrels = pd.DataFrame([(f"q_{q:02}", f"img_{i:02}", 1) for q, i in sorted(truth)], columns=QRELS.columns)
-    sizes = list(range(1, count + 1))
-    sets = cut_nested_tables(sizes, rank, queries, images, qrels)
-    for smaller, larger in pairwise(sizes):
-        for name in ("images", "queries", "qrels"):
-            inner, outer = (
-                set(map(tuple, getattr(sets[size], name).to_numpy().tolist())) for size in (smaller, larger)
-            )
-            assert inner <= outer
-    for size, cut in sets.items():
-        assert len(cut.images) == size
-        assert len(cut.queries) + len(cut.rejections) == count
-        assert set(cut.qrels["query_id"]) == set(cut.queries["query_id"]), "each has an answer"
-        chosen = select_images(nowhere, count=size, place_degrees=0.01, time="day", seed=seed).chosen
-        assert set(cut.images["image_id"]) == set(images["image_id"][chosen])
-    assert not len(sets[count].rejections)

@@ -23,7 +23,8 @@ def test_rows_of_all_stages_are_one_table() -> None:
     ledger.record_stage("rest", "image", 2, 0, rejection_rows(["b", "a"], "rejected", "not_selected", item_id=ids))
     ledger.record_stage("empty", "query", 5, 5, rejection_rows([], "rejected", "none"))
     late = rejection_table([Rejection("q", "pending", "busy", measure="tries", value=3, rank=2, language="en")])
-    ledger.record_stage("late", "query", 1, 0, late, rejection_rows(["c"], ["rejected"], ["x"])[:0])
+    gone = rejection_rows(["c"], ["rejected"], ["x"], detail="y")
+    ledger.record_stage("late", "query", 2, 0, late, gone[:0], gone)
     rows = ledger.rows()
     assert list(rows.columns) == LEDGER_SCHEMA.names
     wanted = ["item", "stage", "kind", "bucket", "reason", "item_id", "measure", "value", "rank", "detail"]
@@ -31,8 +32,9 @@ def test_rows_of_all_stages_are_one_table() -> None:
         ("z", "scan", "image", "quarantined", "not_an_image", None, None, None, None, "ends"),
         ("a", "rest", "image", "rejected", "not_selected", "img_1", None, None, None, None),
         ("b", "rest", "image", "rejected", "not_selected", "img_2", None, None, None, None),
+        ("c", "late", "query", "rejected", "x", None, None, None, None, "y"),
         ("q", "late", "query", "pending", "busy", None, "tries", 3.0, 2.0, None),
     ]
     assert to_arrow("ledger", rows).schema == LEDGER_SCHEMA
-    assert [stage.rejected for stage in ledger.stages] == [{}, {"not_selected": 2}, {}, {}]
+    assert [stage.rejected for stage in ledger.stages] == [{}, {"not_selected": 2}, {}, {"x": 1}]
     assert ledger.stages[0].quarantined == {"not_an_image": 1}

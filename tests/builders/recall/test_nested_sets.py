@@ -7,7 +7,7 @@ import pytest
 from builders.recall.nested_sets import cut_nested_tables
 from querytruth.errors import UserError
 
-# img_a was merged into q_b's truth, img_d into q_a's; img_c was judged wrong for q_a.
+# img_a was merged into q_b's truth, img_d into q_a's; img_c was judged wrong for q_a, img_a for q_d.
 QUERIES = pd.DataFrame({"query_id": ["q_a", "q_b", "q_c", "q_d"], "text": ["a", "b", "c", "d"]})
 IMAGES = pd.DataFrame({"image_id": ["img_a", "img_b", "img_c", "img_d"]})
 RANK = np.array([0, 3, 1, 2])
@@ -19,6 +19,7 @@ QRELS = pd.DataFrame(
         ("q_b", "img_a", 1),
         ("q_b", "img_b", 1),
         ("q_c", "img_c", 1),
+        ("q_d", "img_a", 0),
         ("q_d", "img_d", 1),
     ],
     columns=["query_id", "image_id", "relevance"],
@@ -39,7 +40,7 @@ def test_each_size_holds_the_first_images_and_what_can_be_asked_of_them() -> Non
     ]
     assert small.rejections[["item", "reason"]].to_numpy().tolist() == [["q_d", "image_outside"]]
     assert small.figures == {"queries": 3, "images": 2, "judgments": 4, "narrower": 2}
-    assert sets[4].figures == {"queries": 4, "images": 4, "judgments": 7, "narrower": 0}
+    assert sets[4].figures == {"queries": 4, "images": 4, "judgments": 8, "narrower": 0}
 
 
 def test_a_small_set_knows_nothing_of_the_large_one() -> None:

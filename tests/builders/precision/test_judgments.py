@@ -96,7 +96,7 @@ def gallery_of(world: dict[str, Any]) -> AnnotatedGallery:
 
 @few_and_many(
     40,
-    1000,
+    500,
     pytest.mark.slow,
     world=worlds(),
     least=st.integers(1, 6),

@@ -97,7 +97,7 @@ def verdicts(question: FamilyQuestion, count: int) -> list[bool | None]:
     return [True if row in relevant else False if row in wrong else None for row in range(count)]
 
 
-@few_and_many(25, 3000, pytest.mark.slow, images=WORLDS, least=st.integers(1, 3), all_attributes=st.booleans())
+@few_and_many(25, 400, pytest.mark.slow, images=WORLDS, least=st.integers(1, 3), all_attributes=st.booleans())
 def test_truth_of_all_families_equals_the_oracle(images: Images, least: int, all_attributes: bool) -> None:
     questions, _, _, _ = build(images, least, all_attributes=all_attributes)
     asked = {}

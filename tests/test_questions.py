@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,14 @@ from querytruth.backends.models.chat import ChatRequest, GenerationParameters, M
 from querytruth.backends.models.question_leases import Spending
 from querytruth.backends.models.reply_store import open_reply_store
 from querytruth.backends.models.stored_answers import replies_as_of
-from querytruth.backends.steps import BuildRun, SilentReporter, active_run
+from querytruth.backends.steps import BuildRun, active_run
 from querytruth.cli.build_output import format_forecast
 from querytruth.definitions import BudgetOptions, PriceOptions
 from querytruth.errors import BudgetSpentError, UserError
 from querytruth.questions import ASSUMED_CALL_SECONDS, forecast_calls, load_prompt, summarize_forecasts
 from querytruth.sets import set_files
 from tests.command_runner import invoke
+from tests.flows.stub_generator import Listener
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.object_service import SECRET_KEY, ObjectService
 from tests.worlds import caption_reply, chat_reply, draw_album
@@ -39,11 +39,6 @@ PRICE = PriceOptions(input_per_million=2, output_per_million=10, currency="EUR")
 def answer(_asked: ReceivedRequest) -> CannedResponse:
     number = time.monotonic_ns() % 10**8  # more digits would look private
     return chat_reply(f"桌上放着编号{number}的盒子", usage={"prompt_tokens": 100, "completion_tokens": 20})
-
-
-def slow_answer(asked: ReceivedRequest) -> CannedResponse:
-    time.sleep(0.5)
-    return answer(asked)
 
 
 @pytest.fixture
@@ -113,20 +108,6 @@ def test_an_endpoint_that_only_fails_has_no_pace(server: Loopback, reply_locatio
     with open_reply_store(reply_location) as store:
         answer_requests(store, load(server), questions(range(4)), role="captions")
         assert not forecast_calls(store, load(server), "captions", 4).is_measured
-
-
-@pytest.mark.slow
-def test_the_time_is_within_a_fifth_of_what_the_calls_take(server: Loopback, tmp_path: Path) -> None:
-    server.answer = slow_answer
-    model = load(server, 8)
-    with open_reply_store(tmp_path / "replies.sqlite") as store:
-        answer_requests(store, model, questions(range(1000, 1008)), role="the first connections")
-        answer_requests(store, model, questions(range(24)), role="captions")
-        planned = forecast_calls(store, model, "captions", 40)
-        start = time.monotonic()
-        assert answer_requests(store, model, questions(range(24, 64)), role="captions").calls == planned.calls
-        taken = time.monotonic() - start
-    assert planned.seconds == pytest.approx(taken, rel=0.2)
 
 
 def definition(place: Path, server: Loopback, *overrides: str) -> Any:
@@ -257,16 +238,6 @@ def test_a_model_without_replies_is_one_line(server: Loopback, tmp_path: Path) -
         refresh_replies(wanted, "mm")
 
 
-@dataclass
-class Lines(SilentReporter):
-    """Keeps the lines of a build."""
-
-    lines: list[str] = field(default_factory=list)
-
-    def log(self, text: str) -> None:
-        self.lines.append(text)
-
-
 def test_a_build_whose_endpoint_nobody_runs_reads_no_image(tmp_path: Path) -> None:
     draw_album(tmp_path / "album", ["a"])
     with loopback(answer) as server:
@@ -283,7 +254,7 @@ def test_an_endpoint_that_has_answered_may_be_gone_where_replies_suffice(tmp_pat
     with loopback(answer) as server, active_run(BuildRun()):
         wanted = definition(tmp_path, server)
         assert build_set(wanted).is_new and len(server.asked) == 1, "the check asks nothing"
-    reporter = Lines()
+    reporter = Listener()
     with active_run(BuildRun(reporter)):
         assert not build_set(wanted).is_new
     told = [line for line in reporter.lines if line.startswith("endpoint of captions")]

@@ -1,41 +1,12 @@
 """A request is the options of a command, the keyword arguments of a function and the parameters of a flow."""
 
-import inspect
 from typing import Any
 
 import pytest
-from cyclopts import App
-from pydantic import Field
 
-from querytruth.cli.command_line import command
 from querytruth.errors import UsageError
 from querytruth.evaluation.requests import EvaluationRequest
 from querytruth.requests import takes_request
-
-
-class WithDepth(EvaluationRequest):
-    """A request to which a later release adds an option."""
-
-    depth_of_pages: int = Field(7, ge=1, description="Pages that are looked at.")
-
-
-def test_an_option_that_is_added_is_in_the_command_the_function_and_the_form() -> None:
-    asked: list[Any] = []
-
-    def evaluate(*, request: WithDepth) -> None:
-        asked.append(request.depth_of_pages)
-
-    evaluate.__annotations__["request"] = WithDepth
-    app = App(result_action="return_value")
-    app.default(command(evaluate))
-    app(["small", "--baseline", "random", "--depth-of-pages", "3"])
-    function = takes_request(WithDepth)(lambda request: asked.append(request.depth_of_pages))
-    function("small", baseline="random", depth_of_pages=5)
-    function("small", baseline="random")
-    assert asked == [3, 5, 7]
-    assert inspect.signature(function).parameters["depth_of_pages"].default == 7
-    assert "depth_of_pages: Pages that are looked at." in (function.__doc__ or "")
-    assert WithDepth.model_json_schema()["properties"]["depth_of_pages"]["default"] == 7
 
 
 @pytest.mark.parametrize(

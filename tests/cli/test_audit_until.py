@@ -206,39 +206,6 @@ def test_the_plan_says_what_it_will_take(run: Run, world: Path) -> None:
     assert 50 < planned["judgments"] <= 372 and planned["expected_width"] is None
 
 
-def write_scores(world: Path) -> Path:
-    """What a judge says of every pair, on a scale of its own: it confuses a few."""
-    rng = np.random.default_rng(2)
-    pairs = [(f"q{query}", f"i{image}") for query in range(QUERIES) for image in range(IMAGES)]
-    rows = [f"{query},{image},{3 * relevant(query, image) + rng.normal():.4f}" for query, image in pairs]
-    (world / "scores.csv").write_text("query_id,image_id,score\n" + "\n".join(rows) + "\n")
-    return world / "scores.csv"
-
-
-@pytest.mark.thorough
-def test_a_judges_scores_save_judgments_and_are_calibrated_on_the_answers(run: Run, world: Path) -> None:
-    judge = ["--judge", "scores_file", "--judge-option", f"file={write_scores(world)}"]
-    out = start(run, world, *judge)
-    client = page(world, "lin")
-    answer_all(client)
-    scored = run.json("audit", "report", "small", *out)
-    assert scored["certificate"]["is_reached"] and scored["judge"]["form"] == "pair"
-    assert scored["judge"]["reliability"]["area"] > 0.9 and scored["judge"]["agreement"] is None
-    assert all(isinstance(pair["grade_of_judge"], float) for pair in scored["found"]["missing"]["pairs"])
-    run("audit", "report", "small", "--page-language", "zh", *out)
-    shown = (world / "sets/small/audits/audit/report.html").read_text("utf-8")
-    assert "ROC 曲线下面积为 0.9" in shown and "没有共同判断" not in shown
-    start(run, world, "--name", "alone")
-    planned = [run("audit", "plan", "small", "--run", world / "one.trec", "--until", "recall=0.9", *extra, "--json",
-                   "--depth", 30, *out)[0] for extra in ([], judge)]  # fmt: skip
-    assert all(json.loads(one)["judgments"] > 50 for one in planned)
-    card = run.json("judge", "check", "small", *judge, *out)
-    found = card["reliability"]
-    assert found["area"] > 0.9 and found["answers"] <= scored["certificate"]["asked"]
-    assert sum(one["pairs"] for one in found["curve"]) == found["answers"]
-    assert "expected calibration error" in run("judge", "check", "small", *judge, *out)[0]
-
-
 def test_a_judge_in_process_sees_the_images_of_an_audit(run: Run, tmp_path: Path) -> None:
     """From the command: an embedder scores the pool, and nothing is believed below 30 answers."""
     audited = make_audited_set(tmp_path)

@@ -15,62 +15,8 @@ from builders.precision.label_files import read_label_csv
 from tests.cli.conftest import Run
 from tests.command_runner import invoke
 from tests.flows.bars_set import write_bars_set
-from tests.images import draw_scene
 from tests.loopback import CannedResponse, ReceivedRequest, loopback
 from tests.worlds import chat_reply
-
-CAPTIONS = {"a": "公园里有一只棕色的狗", "b": "一只棕色的狗，在公园里", "c": "湖边有一条船"}
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    """Three images, a caption for each, and the definition of a recall set."""
-    (tmp_path / "images").mkdir()
-    for number, name in enumerate(CAPTIONS):
-        draw_scene(number).save(tmp_path / "images" / f"{name}.png")
-    with (tmp_path / "captions.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([["file_name", "caption"], *[[f"{n}.png", text] for n, text in CAPTIONS.items()]])
-    (tmp_path / "album.yaml").write_text(
-        "name: album\nkind: recall\nimages: images\nrender: {size: 64}\n"
-        "captions: {model: captions_file, options: {path: captions.csv}}\n"
-        "ambiguity: {policy: review, text_embedder: char_ngrams}\nsizes: [2]\n"
-    )
-    return tmp_path
-
-
-@pytest.mark.slow
-def test_planned_built_judged_by_a_person_and_checked(run: Run, photos: Path) -> None:
-    plan = run.json("build", "recall", "album.yaml", "--plan")
-    assert (plan["images"], plan["captions"], plan["model_calls"]) == (3, 3, 0)
-    assert "3 images, 3 captions" in run("build", "recall", "album.yaml", "--plan")[0]
-    built = run.json("build", "recall", "album.yaml")
-    assert all(
-        (photos / one["page"]).is_file() and "shown/v1.html" in one["page"] for one in (built, *built["smaller"])
-    )
-    assert built["published"] and [small["name"] for small in built["smaller"]] == ["album-2"]
-    said = run("build", "recall", "album.yaml", "--offline")[0]
-    assert "ambiguous: 2 of 3 captions (66.7%) before, 2 of 3 after review" in said and "album-2/v1 unchanged" in said
-    assert "same content digest" in run("rebuild", "album", "--check")[0]
-    assert "same content digest" in run("rebuild", "album-2", "--check")[0]
-    run("show", "album", "--page", "album.html")
-    assert CAPTIONS["a"] in (photos / "album.html").read_text("utf-8")
-
-    run("review", "export-csv", "album")
-    path = photos / "review" / "judgments.csv"
-    rows = list(csv.reader(path.read_text("utf-8-sig").splitlines()))
-    places = {name: place for place, name in enumerate(rows[0])}
-    marked = [row for row in rows[1:] if not row[places["relevance"]]]
-    assert len(marked) == 2, "the pairs that may be right come to people's eyes"
-    for row in marked:
-        row[places["decision"]] = "1"
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        csv.writer(file).writerows(rows)
-    run("review", "import-csv", "album", path)
-    run("apply", "album")
-    counts = run.json("show", "album")["counts"]
-    assert counts["judgments"] == 5 and counts["by_judge"]["human"] == 2
-    run("lint", "album")
-
 
 NAMES = {"cup": "杯子", "mouse": "鼠标", "mug": "杯子", "=cmd": "命令"}
 BACK = {"杯子": "cup", "鼠标": "mouse", "命令": "command"}

@@ -12,11 +12,7 @@ import pytest
 
 from querytruth.sets.benchmark_set import Tables
 from tests.cli.conftest import Run
-from tests.images import draw_scene
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
-from tests.tiny_dual_encoders import save_dual_encoder
-
-WORDS = ["dog", "cat", "cow", "car", "bus", "tree", "boat", "bird"]
 
 
 def write_run(path: Path, rows: list[tuple[str, str, float]]) -> Path:
@@ -27,24 +23,6 @@ def write_run(path: Path, rows: list[tuple[str, str, float]]) -> Path:
 def qrels(path: Path, queries: int = 40) -> Path:
     path.write_text("".join(f"q{n} 0 right{n} 1\n" for n in range(queries)))
     return path
-
-
-def album(place: Path) -> None:
-    """Eight images whose captions letters can spell."""
-    (place / "album").mkdir()
-    for number, word in enumerate(WORDS):
-        draw_scene(number, (96, 72)).save(place / "album" / f"{word}.png")
-    rows = ["file_name,language,caption", *[f"{word}.png,en,one {word} on the beach" for word in WORDS]]
-    (place / "captions.csv").write_text("\n".join(rows))
-    definition = {
-        "name": "album",
-        "kind": "recall",
-        "images": "album",
-        "render": {"size": 64},
-        "captions": {"model": "captions_file", "options": {"path": "captions.csv"}, "prompt": ["en/caption"]},
-        "ambiguity": {"text_embedder": "char_ngrams"},
-    }
-    (place / "album.yaml").write_text(json.dumps(definition))
 
 
 @pytest.mark.thorough
@@ -64,22 +42,6 @@ def test_baselines_on_a_set_and_where_their_results_lie(run: Run, tmp_path: Path
     (result,) = told["results"]
     assert [figure["metric"] for figure in result["figures"]] == ["hit@1", "ap@r"]
     assert result["figures"][0]["value"] == 1 and result["system"]["name"] == "oracle"
-
-
-@pytest.mark.thorough
-def test_a_model_from_disk_and_never_twice(run: Run, tmp_path: Path) -> None:
-    album(tmp_path)
-    run("build", "recall", "album.yaml")
-    model = save_dual_encoder("clip", tmp_path / "model")
-    once = run.json("evaluate", "album", "--model", model, "--no-page")["results"][0]
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "datasets" / ".vectors").rglob("*.parquet")}
-    assert len(kept) == 2, "images and texts"
-    again = run.json("evaluate", "album", "--model", model, "--no-page")["results"][0]
-    assert again == once
-    assert kept == {path: path.stat().st_mtime_ns for path in (tmp_path / "datasets" / ".vectors").rglob("*.parquet")}
-    assert once["system"]["name"] == "model" and once["counts"]["search"]["results"] == 100
-    out, _ = run("evaluate", "album", "--model", model, "--index", "hnsw", "--no-page", "--k", 10)
-    assert "index hnsw misses 0.00% of the 10 exact nearest images" in out
 
 
 def test_a_matrix_both_ways_and_the_mean_of_the_two(run: Run, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ AUDITS, SET_FILES = "querytruth/audit/audit_files.py", "querytruth/sets/set_file
 TABLES = "querytruth/backends/files/parquet_files.py"
 CRASHES, SOURCES = "crashes/test_crashes.py", "builders/gallery/test_render_steps.py"
 PUBLISH, LOG = f"{CRASHES}::whenever and publish", f"{CRASHES}::whenever and decisions"
-PAGES, REPLIES = f"{CRASHES}::whenever and pages", f"{CRASHES}::whenever and replies"
+PAGES = f"{CRASHES}::whenever and pages"
 AUDIT = f"{CRASHES}::whenever and audits"
 UPLOAD, OBJECT_FAULTS = "querytruth/sets/bucket_versions.py", "sets/test_bucket_reading.py"
 UPLOADS = "sets/test_bucket_versions.py"
@@ -83,13 +83,6 @@ MUTANTS = [
         "synchronous=FULL",
         "synchronous=OFF",
         PAGES,
-    ),
-    Mutant(
-        "fsync of replies",
-        STORE,
-        "synchronous=FULL",
-        "synchronous=OFF",
-        REPLIES,
     ),
     Mutant("condition of a manifest", BUCKETS, '"create"', '"overwrite"', f"{OBJECT_FAULTS}::one_wins"),
     Mutant(
@@ -186,13 +179,6 @@ MUTANTS = [
         "if intact is not None and sha256",
         "if False and sha256",
         SOURCES + "::damaged_rendering",
-    ),
-    Mutant(
-        "digest of what is kept in a bucket",
-        BUCKETS,
-        "is_there and digest.hexdigest() == sha256",
-        "is_there",
-        "sets/test_kept_scan_parts.py::damaged_part",
     ),
     Mutant(
         "digest of an image in a pack",
@@ -305,13 +291,6 @@ MUTANTS = [
         'if digest != description["sha256"][part]',
         "if False",
         "dual_encoder/test_checkpoints.py::flipped",
-    ),
-    Mutant(
-        "digest of an audit's table",
-        TABLES,
-        "if digest != sha256:",
-        "if False:",
-        f"{CRASHES}::flipped_bit",
     ),
     Mutant("digest of an audit", AUDITS, "if not is_whole", "if False", f"{CRASHES}::flipped_bit"),
     Mutant(

@@ -12,16 +12,12 @@ import pytest
 
 import querytruth as qt
 from flows.definition_loader import load_definition
-from flows.set_kinds import build_set
 from querytruth.api.loaded_set import SetBuild
-from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
 from querytruth.sets import decision_log
 from querytruth.sets.decision_records import QueryDecision
-from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions, make_definition
-from tests.flows.prefect_test_server import ROOT, free_port, prefect_environment
+from tests.flows.prefect_test_server import ROOT, prefect_environment
 from tests.images import make_jpeg
-from tests.loopback import loopback
 from tests.object_service import SECRET_KEY, ObjectService
 from tests.worlds import make_album
 
@@ -96,17 +92,6 @@ def test_a_recall_set_is_stored_with_its_smaller_sets(
 
 
 @pytest.mark.thorough
-def test_a_smaller_set_that_was_not_stored_is_stored_by_the_next_build(
-    enter: Callable[[str], Path], album: Path, object_service: ObjectService
-) -> None:
-    enter("here")
-    qt.build(recall_keys(album, object_service.url, sizes=[2]))
-    object_service.ask("DELETE", "sets/album-2/v1/manifest.json")
-    qt.build(recall_keys(album, object_service.url, sizes=[2, 4]))
-    assert manifests_of(object_service)[:2] == ["album-2/v1", "album-4/v1"]
-
-
-@pytest.mark.thorough
 def test_a_recall_set_of_a_gallery_in_the_bucket_is_built_on_another_machine(
     enter: Callable[[str], Path], album: Path, object_service: ObjectService
 ) -> None:
@@ -127,27 +112,6 @@ def test_a_recall_set_of_a_gallery_in_the_bucket_is_built_on_another_machine(
 
 
 @pytest.mark.thorough
-def test_a_generated_set_is_stored(
-    enter: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, object_service: ObjectService
-) -> None:
-    allow_loopback(monkeypatch, connect=10.0, silence=10.0)
-    work = enter("here") / "s3-work" / object_service.url.removeprefix("s3://")
-    collect_with_decisions(work, "web", 2)
-    with loopback(FakeImageWeb([""] * 6)) as server:
-        wanted = make_definition(work, server.url, first=10, keep=5, limits={"seconds": 60})
-        wanted = wanted.model_copy(update={"publish_to": object_service.url})
-        with active_run(BuildRun()):
-            first, again = build_set(wanted), build_set(wanted)
-    assert first.url == again.url == f"{object_service.url}/web/v1" and first.is_new and not again.is_new
-    assert qt.verify(f"{object_service.url}/web") == []
-    images = qt.load(f"{object_service.url}/web").locate_images()
-    assert len(images) == 10
-    wanted = wanted.model_copy(update={"out": enter("there") / "work"})  # where nobody chose objects
-    with active_run(BuildRun()), pytest.raises(UserError, match="querytruth topics"):
-        build_set(wanted)
-
-
-@pytest.mark.thorough
 @pytest.mark.slow
 def test_under_prefect_the_same_versions_are_stored(
     enter: Callable[[str], Path], album: Path, object_service: ObjectService
@@ -163,20 +127,6 @@ def test_under_prefect_the_same_versions_are_stored(
     assert not again["published"] and again["url"] == first["url"]
     enter("there")
     assert not qt.build(definition).is_new  # the same digest without Prefect
-
-
-@pytest.mark.thorough
-@pytest.mark.slow
-def test_under_prefect_a_service_that_is_away_is_one_line(
-    enter: Callable[[str], Path], make_world: Callable[..., Path], object_service: ObjectService
-) -> None:
-    home, definition = enter("here"), make_world(out=object_service.url)
-    failed = build_under_prefect(
-        home, definition, "precision", code=1, AWS_ENDPOINT_URL=f"http://127.0.0.1:{free_port()}"
-    )
-    lines = [line for line in failed.stderr.splitlines() if "the service failed" in line]
-    assert lines and "Next: check the network and the service" in " ".join(failed.stderr.split())
-    assert manifests_of(object_service) == []
 
 
 def build_under_prefect(

@@ -1,7 +1,6 @@
 """Seeded damage to stored data: each command carries on what is intact, or stops and names the file."""
 
 import hashlib
-import os
 import random
 import shutil
 from collections.abc import Callable
@@ -10,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from builders.gallery import steps
-from builders.gallery.render_steps import load_shown_images, render_images
+from builders.gallery.render_steps import load_shown_images
 from builders.publication import publish_built, publish_decisions
 from builders.recall.definition import RecallDefinition
 from builders.recall.steps import load_published_gallery
@@ -30,7 +28,6 @@ from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import locate_images, read_set
 from querytruth.sets.version_difference import compare_versions
 from tests.small_sets import publish_small_set, small_tables
-from tests.worlds import draw_photo
 
 LOG = "decisions.jsonl"
 RECORDED_LINES = 3
@@ -207,47 +204,3 @@ def check_lost_end(seed: int, template: Path, clean: dict[str, Any], folder: Pat
 def test_a_log_that_lost_its_end_is_missed(seeds: int, template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
     for seed in range(seeds):
         check_lost_end(seed, template, clean, tmp_path / str(seed))
-
-
-def replace_source(path: Path, dice: random.Random) -> None:
-    """Another image, one flipped bit, a shorter or a longer file, or no file; size and times stay where they can."""
-    status, data = path.stat(), bytearray(path.read_bytes())
-    match dice.randrange(5):
-        case 0:
-            draw_photo(path, 1000 + dice.randrange(1000))
-        case 1:
-            data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
-            path.write_bytes(data)
-            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-        case 2:
-            path.write_bytes(data[: len(data) // 2])
-        case 3:
-            path.write_bytes(data + b"more")
-        case _:
-            path.unlink()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_twenty_sources_that_change_between_scan_and_rendering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dice = random.Random(7)
-    sources = [tmp_path / "pile" / f"{seed:02}.jpg" for seed in range(24)]
-    for seed, source in enumerate(sources):
-        draw_photo(source, seed)
-    replaced = dice.sample(sources, 20)
-
-    def replaced_first(*arguments: Any) -> Any:
-        for source in replaced:
-            replace_source(source, dice)
-        return render_images(*arguments)
-
-    monkeypatch.setattr(steps, "render_images", replaced_first)
-    definition = {"name": "album", "images": str(tmp_path / "pile"), "out": str(tmp_path / "sets")}
-    stored = set_files.read_set(build_set(parse_definition(definition, "gallery", "test")).path)
-    assert sorted(stored.tables.images["file_name"]) == sorted({one.name for one in {*sources} - {*replaced}})
-    ledger = stored.tables.ledger
-    rows = ledger[ledger["stage"] == "render"]
-    assert sorted(rows["item"]) == sorted(one.name for one in replaced)
-    assert set(rows["reason"]) == {"changed_since_scan", "cannot_be_rendered"}, "the latter: the file is gone"
-    for item, reason in zip(rows["item"], rows["reason"], strict=True):
-        assert (reason == "cannot_be_rendered") == (not (tmp_path / "pile" / item).exists())

@@ -2,9 +2,7 @@
 
 import errno
 import os
-import random
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -82,22 +80,6 @@ def test_a_disk_that_cannot_be_written_is_one_line_and_the_same_command_goes_on(
         subprocess.run(["mount", "-o", f"remount,{how}", disk], check=True)
         refuse(lambda: build(kind, definition, disk), disk)
     go_on(lambda: build(kind, definition, disk), calm, disk)
-
-
-@pytest.mark.parametrize("kind", ["recall"])
-@pytest.mark.slow
-def test_a_clock_that_jumps_changes_nothing(
-    kind: str, definition: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calm = build(kind, definition, tmp_path / "calm")
-    rng, real = random.Random(0), time.time
-    monkeypatch.setattr(time, "time", lambda: real() + rng.randrange(-(10**9), 10**9))
-    first = build(kind, definition, tmp_path / "jumping")
-    for path in tmp_path.rglob("*"):
-        if path.suffix in (".png", ".jpg", ".csv", ".json") and "calm" not in path.parts:
-            os.utime(path, (rng.choice([0, 4 * 10**9]),) * 2)
-    again = build(kind, definition, tmp_path / "jumping")
-    assert first.manifest["content_digest"] == calm.manifest["content_digest"] and not again.is_new
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The gallery build, end to end: from a folder of whatever was found to a published set, the same however it is run."""
 
-import base64
 import io
 import json
 import os
@@ -13,10 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from builders.imported_set import ImportDefinition
 from builders.publication import BuildResult
 from flows.definition_loader import load_definition
-from flows.import_set import import_set
 from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
 from querytruth.backends.images import scan_parts
@@ -270,22 +267,3 @@ def test_a_damaged_file_does_not_stand_for_a_smaller_whole_one(tmp_path: Path) -
     row = tables.ledger.set_index("item").loc["large.jpg"]
     assert row[["stage", "bucket", "reason"]].tolist() == ["scan", "quarantined", "damaged"]
     assert row["detail"] == "Corrupt JPEG data: premature end of data segment"
-
-
-@pytest.mark.thorough
-def test_a_publishers_damaged_image_stays_and_does_not_represent_its_group(tmp_path: Path) -> None:
-    """The publisher's figures are made with it."""
-    large, small = damaged(encoded(1, (640, 480))), encoded(1, (320, 240))
-    source = tmp_path / "muge"
-    source.mkdir()
-    query = {"query_id": 1, "query_text": "红色", "item_ids": [10, 11]}
-    (source / "MR_valid_queries.jsonl").write_text(json.dumps(query, ensure_ascii=False), "utf-8")
-    lines = [f"{number}\t{base64.b64encode(data).decode()}\n" for number, data in ((10, large), (11, small))]
-    (source / "MR_valid_imgs.tsv").write_text("".join(lines))
-    definition = ImportDefinition(
-        kind="imported", name="muge", format="muge", annotations=source, out=tmp_path / "sets"
-    )
-    tables = set_files.read_set(import_set(definition).path).tables
-    assert len(tables.images) == 2 and len(tables.qrels) == 2
-    widths = dict(zip(tables.duplicates["width"], tables.duplicates["is_representative"], strict=True))
-    assert widths == {640: False, 320: True}

@@ -28,7 +28,7 @@ from querytruth.sets.set_files import StoredSet, read_set, verify_set
 from tests.backends.web.hostile_web import draw_image
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions, make_definition
 from tests.flows.scripted_judge import ScriptedJudge, answer_pairs, digests_of, list_judged
-from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, answer_late, loopback
+from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback
 from tests.manifest_cuts import unrecorded_cuts
 
 KINDS = ["", "gone", "", "twin", "", "", "page", "", "told_long", ""]  # 6 are good
@@ -63,10 +63,6 @@ def make(stages: tuple[Path, list[str]], tmp_path: Path) -> Make:
 def build(wanted: GeneratedDefinition, **run: Any) -> BuildResult:
     with active_run(BuildRun(**run)):
         return build_set(wanted)
-
-
-def images_of(server: Loopback) -> Counter[str]:
-    return Counter(asked.path for asked in server.asked if asked.path.split("/")[1] in ("good", "gone", "twin", "page"))
 
 
 @pytest.mark.thorough
@@ -156,66 +152,10 @@ def test_a_build_follows_what_the_collection_was_allowed_to_overlook_and_only_of
         build(wanted)
 
 
-@pytest.mark.thorough
-def test_an_encoding_that_was_said_once_holds_for_the_build(make: Make) -> None:
-    with loopback(FakeImageWeb(KINDS)) as server:
-        wanted = make(server.url)
-        table = wanted.out / "web" / "review" / "objects.csv"
-        table.write_bytes(table.read_bytes().decode("utf-8-sig").encode("gb18030"))
-        with pytest.raises(UserError, match=r"does not state its encoding .*Next: save it as CSV UTF-8$"):
-            build(wanted)
-        with active_run(BuildRun()):
-            run_collect_stage(wanted, "g.yaml", ReviewTableOptions(encoding="gb18030"))
-        assert len(set_files.read_set(build(wanted).path).tables.queries) == QUERIES
-
-
 def _bodies(wanted: GeneratedDefinition, result: BuildResult) -> list[Path]:
     images = set_files.read_set(result.path).tables.images
     folder = wanted.out / "web" / "pages" / "bodies"
     return [folder / sha256[:2] / sha256 for sha256 in images["sha256"]]
-
-
-@pytest.mark.thorough
-def test_who_answers_first_does_not_matter(make: Make) -> None:
-    found = set()
-    with loopback(answer_late(FakeImageWeb(KINDS), 0)) as server:
-        for seed in range(3):
-            server.answer = answer_late(FakeImageWeb(KINDS), seed)
-            limits = {"concurrency": 1 + seed % 16}
-            found.add(build(make(server.url, f"sets{seed}", limits=limits)).manifest["content_digest"])
-    assert len(found) == 1
-
-
-class Impatient:
-    """A person who presses Ctrl-C after so many images."""
-
-    def __init__(self, after: int) -> None:
-        self.after = after
-
-    def log(self, text: str) -> None:
-        pass
-
-    def bar(self, title: str, *_: Any) -> Any:
-        from contextlib import nullcontext
-
-        def advance(count: int) -> None:
-            self.after -= count * (title == "fetch images")
-            if self.after < 0:
-                raise KeyboardInterrupt
-
-        return nullcontext(advance)
-
-
-@pytest.mark.thorough
-def test_ctrl_c_and_go_on(make: Make) -> None:
-    with loopback(FakeImageWeb(KINDS)) as server:
-        wanted = make(server.url, limits={"concurrency": 2})
-        with active_run(BuildRun(Impatient(6))), pytest.raises(KeyboardInterrupt):
-            build_set(wanted)
-        before = images_of(server)
-        result = build(wanted)
-        assert sum(count > 1 for count in images_of(server).values()) <= 2 + 4 < sum(before.values())
-    assert result.is_new and result.manifest["counts"]["queries"] == QUERIES
 
 
 @pytest.mark.thorough

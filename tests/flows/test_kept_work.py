@@ -26,7 +26,7 @@ from querytruth.sets import kept_work as kept_objects
 from tests.flows.isolated_workers import WorkerMachines, run_worker_machines
 from tests.flows.prefect_test_server import ROOT
 from tests.images import make_jpeg
-from tests.object_service import SECRET_KEY, Fault, ObjectService, busy, find_asker, pretend
+from tests.object_service import SECRET_KEY, Fault, ObjectService, busy, pretend
 
 PHOTOS = 12
 
@@ -171,15 +171,6 @@ def test_a_hostile_pack_writes_nothing_that_is_no_rendering(kept: KeptWork) -> N
     rendered = sorted((kept.place / "there" / "album" / ".rendered").rglob("*.jpg"))
     assert len(rendered) == PHOTOS
     assert not list(kept.place.rglob("x.jpg"))
-
-
-@pytest.mark.slow
-def test_objects_of_others_in_the_folder_are_left_alone(kept: KeptWork) -> None:
-    alone = kept.build("here")
-    scan, rendered = (kept.objects(kind)[0].rpartition("/")[0] for kind in ("parquet", "pack"))
-    for key in (f"{scan}/notes.txt", f"{rendered}/readme.md", "work/album/scan/x/y.parquet"):
-        kept.service.ask("PUT", key, b"\x80\x04N.")
-    assert kept.build("there") == alone
 
 
 @pytest.mark.slow
@@ -377,34 +368,3 @@ def test_workers_that_see_nothing_of_the_build_do_its_work(
         assert not list((tmp_path / "workers" / name / "tmp").glob("querytruth-*/*"))
     logs = [machines.read_log(name) for name in machines.processes]
     assert not any(SECRET_KEY in log for log in logs)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    ("method", "folder", "at"),
-    [
-        ("PUT", "work/album/scan/", 2),  # in the middle of an upload
-        ("PUT", "work/album/rendered/", 3),  # between a pack and its list
-    ],
-)
-def test_a_worker_that_is_killed_costs_its_part_alone(
-    calm: str, machines: WorkerMachines, object_service: ObjectService, tmp_path: Path,
-    method: str, folder: str, at: int,
-) -> None:  # fmt: skip
-    victim, seen = machines.processes[WORKERS[0]], []
-
-    def strike(service: ObjectService, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        if find_asker(environ) == WORKERS[0]:
-            seen.append(environ["PATH_INFO"])
-            if len(seen) == max(1, at // 2):
-                victim.kill()
-                victim.wait()
-        return service.app(environ, start)
-
-    object_service.fault_of = lambda verb, key, _number: (
-        strike if verb == method and key.startswith(folder) and not key.endswith("/") else None
-    )
-    done = finish(Machine(tmp_path / "here", object_service).start(machines.address))
-    assert victim.returncode == -signal.SIGKILL
-    assert done["content_digest"] == calm

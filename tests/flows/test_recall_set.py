@@ -8,7 +8,7 @@ import pytest
 
 from flows.definition_loader import load_definition
 from flows.rebuild import rebuild_tables
-from flows.set_kinds import build_set, plan_set
+from flows.set_kinds import build_set
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
 from querytruth.sets import set_files
@@ -122,24 +122,6 @@ def from_endpoint(place: Path, server: Loopback, *more: str) -> list[str]:
 
 
 @pytest.mark.thorough
-def test_a_model_is_asked_once_and_offline_builds_the_same(images: Path, endpoint: Loopback) -> None:
-    given = from_endpoint(images, endpoint)
-    with active_run(BuildRun()):
-        assert plan_set(load_definition(None, given, "recall"))["model_calls"] == 5
-    assert not endpoint.asked, "a plan asks nothing"
-    first = build_recall(given)
-    assert len(endpoint.asked) == 5 and first.manifest["envelope"]["calls"]["captions"]["calls"] == 5
-    assert set(set_files.read_set(first.path).tables.qrels["judged_by"]) == {"model", "caption"}
-    with active_run(BuildRun()):
-        plan = plan_set(load_definition(None, given, "recall"))
-    assert (plan["model_calls"], plan["known_from_before"]) == (0, 5)
-    again = build_recall(given, offline=True)
-    assert not again.is_new and len(endpoint.asked) == 5
-    endpoint.close()
-    assert rebuild_tables(first.path).digest == first.manifest["content_digest"], "from recorded replies"
-
-
-@pytest.mark.thorough
 def test_offline_without_replies_says_so_and_a_part_of_them_waits(images: Path, endpoint: Loopback) -> None:
     with pytest.raises(UserError, match="without --offline"):
         build_recall(from_endpoint(images, endpoint), offline=True)
@@ -185,27 +167,6 @@ def test_recaption_shows_the_rivals_and_asks_what_tells_the_image_apart(images: 
     assert outcomes == {CAPTIONS["street"]: "asked_again", CAPTIONS["street2"]: "dropped"}
     calls = len(endpoint.asked)
     assert not build_recall(given).is_new and len(endpoint.asked) == calls
-
-
-@pytest.mark.thorough
-def test_descriptions_tell_of_rivals_that_captions_do_not_name(images: Path, endpoint: Loopback) -> None:
-    captions = CAPTIONS | {"street2": "一个穿黑衣服的人"}
-
-    def answer(asked: ReceivedRequest) -> CannedResponse:
-        name, text = shown_image(asked, images), asked.json["messages"][0]["content"][-1]["text"]
-        described = {"street2": "街边有一辆公交车和一个穿黑衣服的人。"}.get(name, captions[name])
-        return caption_reply(described if "逐一写全" in text else captions[name])
-
-    endpoint.answer = answer
-    alone = build_recall(from_endpoint(images, endpoint))
-    assert truth_of(alone)[CAPTIONS["street"]] == {"street"}
-    described = build_recall(from_endpoint(images, endpoint, "descriptions={}"))
-    assert truth_of(described)[CAPTIONS["street"]] == {"street", "street2"}
-    evidence = set(set_files.read_set(described.path).tables.qrels["evidence"].dropna())
-    assert evidence == {"written for this image", "its captions say all of it: 街边有一辆公交车和一个穿黑衣服的人。"}
-    assert described.manifest["notes"]["ambiguity"]["seen"]["descriptions"] == "openai_compatible"
-    with pytest.raises(UserError, match="options need a model"):
-        load_definition(None, from_endpoint(images, endpoint, "descriptions.options={a: 1}"), "recall")
 
 
 @pytest.mark.thorough
@@ -307,17 +268,6 @@ def test_captions_by_an_endpoint_obey_the_limits_of_the_article(images: Path) ->
     assert set(reasons) == {"refusal"} and not any("无法确定" in text for text in texts)
     limits = {one["name"]: one["value"] for one in result.manifest["thresholds"]}
     assert limits["captions.max_length.zh"] == 80 and not unrecorded_cuts(result.manifest)
-
-
-@pytest.mark.thorough
-def test_a_caption_that_is_asked_for_again_obeys_the_same_limits(images: Path) -> None:
-    first = iter(["街边有一辆公交车"] * 3 + ["湖边有一只白色的鸟", "公园里有一条长椅"])
-    with loopback(lambda asked: caption_reply(next(first, LONG))) as server:
-        result = build_recall(from_endpoint(images, server, "ambiguity.policy=recaption", "ambiguity.then=review"))
-        again = [asked.json for asked in server.asked[5:]]
-    assert again and {(one["max_tokens"], one.get("min_tokens")) for one in again} == {(48, 46)}
-    texts = set_files.read_set(result.path).tables.queries["text"]
-    assert len(texts) and texts.str.len().max() <= 80
 
 
 @pytest.mark.thorough

@@ -1,10 +1,8 @@
 """The page of a leaderboard: complete, escaped, small, without scripts, and fit for a phone."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
 
 from querytruth.review.board_pages import BOARD_TEXTS, render_leaderboard
 
@@ -47,13 +45,3 @@ def test_a_board_shows_ranks_intervals_groups_and_conditions_as_text(language: s
 
 def test_a_long_board_stays_small() -> None:
     assert len(render_leaderboard(build_board(systems=100, values=300)).encode()) < 1_000_000
-
-
-@pytest.mark.slow
-def test_the_page_fits_a_phone_and_a_desk(browser: Browser, tmp_path: Path) -> None:
-    (tmp_path / "board.html").write_text(render_leaderboard(build_board()), "utf-8")
-    for width in (390, 1280):
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        page.goto((tmp_path / "board.html").as_uri())
-        assert page.evaluate("document.documentElement.scrollWidth") == width, width
-        page.close()

@@ -80,49 +80,6 @@ def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path:
     assert second.version == 2 and images[1] == images[0] + 1
 
 
-@pytest.mark.slow
-def test_two_images_of_no_group_are_paired_by_keyboard_and_by_finger(browser: Browser, tmp_path: Path) -> None:
-    write_sample_album(tmp_path / "album", 40)
-    first, said = build(tmp_path), list[str]()
-    stored = set_files.read_set(first.path)
-    grouped = set(stored.tables.duplicates["image_id"].astype("str"))
-    lonely = stored.tables.images[~stored.tables.images["image_id"].astype("str").isin(grouped)]
-    names = sorted(lonely["file_name"].astype("str"))[:4]
-    with serve_page(stored.path) as (_, url):
-        page = browser.new_context(viewport={"width": 1280, "height": 860}).new_page()
-        collect_messages(page, said)
-        at_duplicates(page, url)
-        write(page, names[0], "m")
-        page.wait_for_selector(".first img")
-        assert names[0] in page.inner_text(".first")
-        press(page, "Escape", "j", place="^2 of")
-        page.keyboard.press("m")
-        assert names[0] in page.inner_text(".first"), "it stays marked"
-        write(page, names[1])
-        wait_for_text(page, ".verdict", "in no group together")
-        assert page.locator(".strips section").nth(0).locator(".group").count() == 2
-        page.keyboard.press("s")
-        wait_for_text(page, ".verdict", "you decided the same")
-        assert page.locator(".strips section").nth(1).locator(".group").count() == 1
-        page.close()
-        phone = open_on_phone(browser)
-        at_duplicates(phone, url)
-        phone.get_by_role("button", name="Pair other images").tap()
-        for name in names[2:4]:
-            phone.locator("#finder input").fill(name)
-            expect(phone.locator(".results li")).to_have_count(1)
-            assert phone.evaluate("document.documentElement.scrollWidth") <= 390
-            phone.locator(".results button").tap()
-        wait_for_text(phone, ".verdict", "in no group together")
-        phone.locator(".verdict .large").nth(0).tap()
-        wait_until_saved(phone)
-        phone.close()
-    assert told(tmp_path / "sets/album") == ["same", "same"] and said == []
-    second = build(tmp_path)
-    images = [len(set_files.read_set(one.path).tables.images) for one in (first, second)]
-    assert images[1] == images[0] - 2
-
-
 @pytest.mark.thorough
 def test_where_no_group_was_found_two_images_can_be_brought_together(browser: Browser, tmp_path: Path) -> None:
     for number, name in enumerate(("早晨.jpg", "evening.jpg")):

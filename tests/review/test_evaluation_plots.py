@@ -136,14 +136,3 @@ def test_labels_have_so_many_places_and_differ() -> None:
     assert shorten_labels(["abcdef", "abc", "沙滩上的狗"], 6) == expected
     met = shorten_labels(["a very long name 1", "a very long name 2", "a very long name 3"], 10)
     assert list(met.values()) == ["a very lo…", "a ver… (2)", "a ver… (3)"]
-
-
-def test_two_long_names_have_a_bar_each() -> None:
-    svg = plots.draw_slice_bars(
-        slices(["a very long name of a topic 1", "a very long name of a topic 2"]), ["a"], [0.5]
-    )
-    assert svg.count('fill="var(--accent)"') == 2 and "(2)<" in svg
-
-
-def test_chinese_values_are_drawn() -> None:
-    assert "沙滩上的狗" in plots.draw_slice_bars(slices(["沙滩上的狗", "海"], "系统"), ["系统"], [0.5])

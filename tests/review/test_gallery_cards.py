@@ -21,7 +21,7 @@ from querytruth.sets.decision_records import ImagePairDecision
 from querytruth.sets.set_files import StoredSet
 from tests.images import draw_scene
 from tests.resealed_sets import reseal
-from tests.review.server.pages import ReviewClient, check_guards, open_client
+from tests.review.server.pages import ReviewClient, open_client
 from tests.worlds import save_photo as photo
 
 
@@ -185,18 +185,6 @@ def test_what_is_no_decision_on_a_pair_is_refused(page: ReviewClient, key: str |
 
 
 @pytest.mark.thorough
-def test_guards_stand_before_the_routes_of_duplicates(stored: StoredSet, page: ReviewClient) -> None:
-    key = page.keys("duplicates")[0]
-    image = page.card(key, "duplicates")["other"]["image_id"]
-    reads = ["/duplicates", "/api/duplicates/queue", f"/duplicates/image/320/{image}", "/static/duplicates.js"]
-    body = {"view": "duplicates", "key": key, "decision": "different"}
-    posts = ["/api/duplicates/decide", "/api/duplicates/undo"]
-    check_guards(page.client, open_client(stored, enter=False).client, reads, posts, body)
-    answer = page.post("/api/duplicates/decide", {**body, "extra": "secret"})
-    assert answer.status_code == 422 and "secret" not in answer.text and log(page) == []
-
-
-@pytest.mark.thorough
 def test_a_left_out_image_is_shown_by_its_id_and_nothing_else_of_the_disk(page: ReviewClient, pile: Path) -> None:
     pair = page.card(page.keys("duplicates")[0], "duplicates")
     for side in (320, 1280):
@@ -296,12 +284,6 @@ def test_any_two_images_can_be_paired_and_the_build_makes_them_one(page: ReviewC
     assert len({groups[one] for one in (alone, member, ids["0.jpg"])}) == 1, "with all of its group"
     assert second.manifest["decisions"]["in_effect"] == [word.decision_id]
     assert len(second.tables.images) == len(page.stored.tables.images) - 1
-
-
-@pytest.mark.thorough
-def test_two_of_one_group_are_no_strangers(page: ReviewClient) -> None:
-    hash_ = page.card(page.keys("duplicates")[0], "duplicates")
-    assert brought(page, hash_["one"]["image_id"], hash_["other"]["image_id"]).json()["key"] == hash_["key"]
 
 
 @pytest.mark.thorough

@@ -145,26 +145,6 @@ def test_a_mouse_or_a_finger_does_as_well(browser: Browser, tmp_path: Path) -> N
     assert [d.decision for d in log_of(stored)] == ["grade", *["keep"] * 7]
 
 
-@pytest.mark.slow
-def test_few_images_fill_the_page_and_their_grades_stay_in_sight(browser: Browser, tmp_path: Path) -> None:
-    with serve_page(published(tmp_path, 4, 2, 6).path) as (_, url):
-        page = opened(browser, url)
-        for image in page.locator(".tile img").all():
-            expect(image).to_have_js_property("naturalWidth", 512)
-        width = page.viewport_size["width"] if page.viewport_size else 0
-        frames = [one.bounding_box() for one in page.locator(".tile .frame").all()]
-        assert all(frame and frame["width"] > 0.35 * width and frame["height"] > 300 for frame in frames)
-        grades, moves = (page.locator(name).first.bounding_box() for name in (".grading", ".moves"))
-        assert grades and moves and grades["y"] + grades["height"] < moves["y"], "without scrolling"
-        page.close()
-    with serve_page(published(tmp_path / "three", 4, 3, 6).path) as (_, url):
-        page = opened(browser, url)
-        page.set_viewport_size({"width": 1280, "height": 800})
-        third = page.locator(".tile").nth(2).bounding_box()
-        assert third and third["x"] + third["width"] <= 1280 and third["y"] + third["height"] <= 800, "nor to a third"
-        page.close()
-
-
 @pytest.mark.thorough
 def test_search_help_notes_and_the_large_image_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     stored, said = published(tmp_path, 8, 3, 9), list[str]()
@@ -186,9 +166,7 @@ def test_search_help_notes_and_the_large_image_by_keyboard(browser: Browser, tmp
     assert [(d.decision, d.note) for d in log_of(stored)] == [("keep", "blurred, xjk012")] and said == []
 
 
-@pytest.mark.parametrize(
-    "hostile", [*HOSTILE[:2], *(pytest.param(one, marks=pytest.mark.slow) for one in (*HOSTILE[2:4], *HOSTILE[5:7]))]
-)
+@pytest.mark.parametrize("hostile", HOSTILE[:2])
 @pytest.mark.thorough
 def test_nothing_that_a_set_holds_runs(browser: Browser, tmp_path: Path, hostile: str) -> None:
     stored, said, asked = published(tmp_path, 4, 3, 6, [hostile]), list[str](), list[str]()
@@ -205,62 +183,6 @@ def test_nothing_that_a_set_holds_runs(browser: Browser, tmp_path: Path, hostile
         page.close()
     assert said == []
     assert all(one.startswith(url.partition("/?")[0]) for one in asked)
-
-
-@pytest.mark.slow
-def test_a_pair_at_a_time_and_disputes(browser: Browser, tmp_path: Path) -> None:
-    stored = published(tmp_path, 4, 4, 8)
-    with serve_page(stored.path, "mei") as (_, url):
-        page = opened(browser, url)
-        press_keys(page, "000")
-        wait_until_saved(page)
-        page.close()
-    with serve_page(stored.path) as (_, url):
-        page = opened(browser, url)
-        press_keys(page, "022")
-        wait_until_saved(page)
-        page.goto(f"{url.partition('/?')[0]}/pairs?source=disagreements")
-        page.wait_for_selector(".side")
-        assert "mei: 0" in page.inner_text(".side") and "lin: 2" in page.inner_text(".side")
-        first = str(page.get_attribute("figure img", "src"))
-        page.keyboard.press("1")
-        expect(page.locator("figure img")).not_to_have_attribute("src", first)  # a key before that is for no image
-        page.keyboard.press("1")
-        wait_until_saved(page)
-        page.reload()
-        page.wait_for_selector(".empty, .side")
-        page.close()
-    settled = [(d.view, d.relevance) for d in log_of(stored)][-2:]
-    assert settled == [("disagreements", 1)] * 2
-
-
-@pytest.mark.slow
-def test_a_csv_goes_out_and_comes_back_in_the_browser(browser: Browser, tmp_path: Path) -> None:
-    stored = published(tmp_path, 4, 3, 6)
-    with serve_page(stored.path) as (_, url):
-        page = opened(browser, url)
-        page.goto(f"{url.partition('/?')[0]}/decisions")
-        with page.expect_download() as download:
-            page.get_by_role("link", name="Download queries").click()
-        file = tmp_path / "filled.csv"
-        download.value.save_as(file)
-        text = file.read_text("utf-8-sig").splitlines(keepends=True)
-        text[1] = text[1].replace(",,,,r_", ",drop,,<b>dull</b>,r_")
-        file.write_text("".join(text), "utf-8-sig", newline="")
-        page.set_input_files("#csv", file)
-        page.wait_for_selector("#take:not([hidden])")
-        assert "1 query drop" in page.inner_text("#csv-message") and "<b>dull</b>" in page.inner_text("#csv-message")
-        assert log_of(stored) == []
-        page.click("#take")
-        wait_for_text(page, "#csv-message", "^Taken")
-        file.write_text(
-            "".join([*text[:2], text[2].replace(",,,,r_", ",burn,,,r_"), *text[3:]]), "utf-8-sig", newline=""
-        )
-        page.set_input_files("#csv", file)
-        page.wait_for_selector(".problems")
-        assert "row 3, decision: 'burn'" in page.inner_text(".problems")
-        page.close()
-    assert len(log_of(stored)) == 1
 
 
 @pytest.mark.thorough

@@ -10,7 +10,6 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import querytruth as qt
-from builders.generated.generator_health import render_health_page
 from builders.lint import lint_tables
 from builders.recall.page import render_recall_page, select_recall
 from flows.definition_loader import load_definition
@@ -31,8 +30,9 @@ from tests.review.recall_sets import (
 )
 from tests.review.test_comparison_page import page_of as comparison_of
 from tests.review.test_evaluation_page import page_of as report_of
-from tests.review.test_health_page import summary, waves
 from tests.small_sets import COLOURS, image_id_of, make_whole_manifest, small_tables
+
+SCREENS = [(1280, "light"), (390, "dark")]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def page_file(make_world: Callable[..., Path], tmp_path: Path) -> Path:
     return tmp_path / "page.html"
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 @pytest.mark.thorough
 def test_a_page_shows_its_queries_and_runs_nothing(browser: Browser, page_file: Path, width: int, scheme: Any) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -109,8 +109,7 @@ def recall_file(tmp_path: Path) -> Path:
     return tmp_path / "recall.html"
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 @pytest.mark.thorough
 def test_a_recall_page_fits_every_screen(browser: Browser, recall_file: Path, width: int, scheme: Any) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -166,8 +165,7 @@ def opened(browser: Browser, file: Path, width: int = 1280, scheme: Any = "light
 
 
 @pytest.mark.parametrize("name", ["report", "comparison"])
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 @pytest.mark.thorough
 def test_the_page_fits_every_screen_and_asks_for_nothing(
     browser: Browser, files: dict[str, Path], name: str, width: int, scheme: str
@@ -313,25 +311,6 @@ def test_whatever_a_text_holds_is_shown_as_text() -> None:
         assert page.count("&lt;script&gt;alert(1)") >= 9
 
 
-@pytest.mark.slow
-def test_the_page_fits_a_phone_and_a_desk(browser: Browser, tmp_path: Path) -> None:
-    messages: list[str] = []
-    for language in PAGE_LANGUAGES:
-        html = render_audit_page(build_report(), small_tables().images, make_whole_manifest(), {}, language)
-        (tmp_path / "page.html").write_text(html, "utf-8")
-        for width in (390, 1280):
-            page = browser.new_page(viewport={"width": width, "height": 900})
-            collect_messages(page, messages)
-            page.on("request", lambda request: messages.append(request.url) if "page.html" not in request.url else None)
-            page.goto((tmp_path / "page.html").as_uri())
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            dots = page.locator(".metrics .mark-symbol path").evaluate_all(
-                "all => all.map(one => one.getBoundingClientRect().width)"
-            )
-            assert len(dots) == 4 and all(size > 5 for size in dots)
-    assert messages == []
-
-
 @pytest.mark.thorough
 def test_a_check_fits_a_phone_and_a_desk(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -367,26 +346,3 @@ def test_a_check_fits_a_phone_and_a_desk(browser: Browser, tmp_path: Path, monke
             assert page.locator("h2").count() == 4 and page.locator("html").get_attribute("lang") == language
             page.close()
     assert [one for one in messages if not one.startswith("data:")] == []
-
-
-@pytest.mark.thorough
-def test_it_fits_a_phone_and_a_desk_with_whatever_a_model_wrote(browser: Browser, tmp_path: Path) -> None:
-    run = summary(waves(40, head="教堂"))
-    run["new_by_round"] = {HOSTILE: [5, 0, 3], "animals": [1] * 40}
-    run["models"][0]["name"] = HOSTILE
-    (tmp_path / "page.html").write_text(
-        render_health_page("everyday", run, [run, {**run, "is_current": False}]), "utf-8"
-    )
-    told: list[str] = []
-    for width in (390, 1280):
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        collect_messages(page, told)
-        page.on("request", lambda request: told.append(request.url) if "page.html" not in request.url else None)
-        page.goto((tmp_path / "page.html").as_uri())
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        boxes = page.locator(".courses .mark-line path").evaluate_all(
-            "all => all.map(one => one.getBoundingClientRect())"
-        )
-        assert len(boxes) == 4 and all(box["width"] > 100 for box in boxes)
-        assert boxes[2]["height"] < 130
-    assert told == []

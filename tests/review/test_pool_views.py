@@ -20,7 +20,7 @@ from flows.review_targets import find_pool_table
 from querytruth.backends.files import durable_files
 from querytruth.errors import UserError
 from querytruth.review.deck import ActionError
-from querytruth.review.pool_views import PoolFilter, PoolTable, RowAnswer
+from querytruth.review.pool_views import PoolTable, RowAnswer
 from querytruth.review.server import create_app
 from querytruth.sets import review_csv
 from querytruth.sets.review_tables import ReviewExport
@@ -212,15 +212,6 @@ def test_pages_take_turns_at_the_folder(page: PoolPage) -> None:
     assert page.words() == {"烤鸭": "drop"}
 
 
-def test_two_pages_of_one_table_see_each_other(page: PoolPage) -> None:
-    other = PoolPage(page.table, page.export)
-    assert other.say("钢琴", decision="drop").status_code == 200
-    assert page.say("烤鸭", decision="drop").status_code == 409
-    assert page.card("钢琴")["own"]["decision"] == "drop"
-    assert page.say("烤鸭", decision="drop").status_code == 200
-    assert page.words() == {"烤鸭": "drop", "钢琴": "drop"}
-
-
 def test_a_table_that_is_open_in_libreoffice_is_left_to_it(page: PoolPage) -> None:
     lock = page.table.with_name(".~lock.topics.csv#")
     lock.write_text("")
@@ -366,42 +357,3 @@ def test_an_answer_that_is_taken_comes_back_from_the_file_as_it_is(decision: str
         review_csv.write_review_csv(table.fill_in_answers(changed), file)
         (answer,) = changed.values()
         assert decision_by_text(file, TABLE) == {"烤鸭": answer.new_text or answer.decision}
-
-
-def test_what_nobody_answered_stays_open_and_what_was_is_in_its_row_alone() -> None:
-    table = opened()
-    rows = table.fill_in_answers({IDS["钢琴"]: RowAnswer("drop", "", "loud")}).rows
-    assert list(rows["decision"]) == ["", "", "", "", "", "drop"] and list(rows["note"])[-1] == "loud"
-    assert list(rows["row_digest"]) == list(TABLE.rows["row_digest"])
-    assert list(rows.columns) == list(TABLE.rows.columns)
-
-
-def test_one_answer_for_many_rows_in_one_word() -> None:
-    table = opened()
-    wanted = [IDS["汤包"], IDS["烤鸭"]]
-    assert table.check_answer(wanted, RowAnswer("keep")) == dict.fromkeys(
-        sorted(wanted, key=list(IDS.values()).index), RowAnswer("keep")
-    )
-    for rows, answer in (
-        ([], RowAnswer("keep")),
-        ([*wanted, "o_none"], RowAnswer("keep")),
-        (wanted, RowAnswer("edit", "新")),
-    ):
-        with pytest.raises(ActionError):
-            table.check_answer(rows, answer)
-    assert table.answers == {}, "nothing is taken by looking"
-
-
-def test_choices_are_offered_where_they_tell_rows_apart() -> None:
-    assert opened().list_filter_choices() == {"topic": ["食物", "乐器"], "origin": ["people", "model"]}
-    assert PoolTable(object_table(), []).list_filter_choices() == {"origin": ["people", "model"], "flag": ["alike"]}
-
-
-def test_filters_meet() -> None:
-    table = opened()
-    table.answers = {IDS["烤鸭"]: RowAnswer("edit", "Roast Duck"), IDS["食物"]: RowAnswer("drop")}
-    assert table.list_row_ids(PoolFilter(topic="食物", origin="model", state="open")) == [IDS["汤包"]]
-    assert table.list_row_ids(PoolFilter(search=" roast ")) == [IDS["烤鸭"]]
-    assert table.list_row_ids(PoolFilter(flag="alike")) == []
-    gone = [text for text, row in IDS.items() if table.build_card(row)["dropped_with_topic"]]
-    assert gone == ["饺子", "烤鸭", "汤包"]

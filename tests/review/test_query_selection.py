@@ -56,18 +56,6 @@ def test_missed_images_of_the_best_grade_come_first_then_those_that_came_back_la
     assert asked.missed_relevant[1].rank == 11 and asked.first_relevant_rank == 11
 
 
-@pytest.mark.thorough
-def test_a_large_evaluation_shows_a_set_number_of_queries() -> None:
-    names = [f"q_{n:05}" for n in range(10_000)]
-    ranked = answers({name: (1, 3, None)[n % 3] for n, name in enumerate(names)})
-    shown = select_report_queries(names, ranked, None, queries={"success": 3, "middle": 4, "failure": 5}, results=6)
-    assert [len(shown.queries_by_bin[name]) for name in BINS] == [3, 4, 5]
-    assert sum(shown.bin_sizes.values()) == 10_000 and shown.run_depth == 8
-    assert all(len(one.results) == 6 for one in shown.queries)
-    drawn = [one.query_id for one in shown.queries_by_bin["failure"]]
-    assert drawn != sorted(drawn)[:5] and max(drawn) > "q_02000", "by hash, not the first ones"
-
-
 def test_a_larger_draw_holds_the_smaller_one() -> None:
     names = [f"q_{n:03}" for n in range(300)]
     ranked = answers(dict.fromkeys(names))

@@ -1,31 +1,25 @@
-"""Rejects in a real browser: a rescue by keyboard, a server that is killed, a caption written anew, a finger."""
+"""Rejects in a real browser: a rescue by keyboard, a server that is killed, a caption written anew."""
 
 import json
 import signal
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from builders.recall.caption_rules import caption_query_id
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
 from querytruth.backends.steps import BuildRun, active_run
-from querytruth.sets import set_files
 from querytruth.sets.decision_log import read_decisions
 from querytruth.sets.decision_records import Override
-from tests.resealed_sets import reseal
 from tests.review.browser_pages import (
     collect_messages,
-    open_on_phone,
     press,
     press_keys,
     serve_page,
     wait_for_text,
     wait_until_saved,
 )
-from tests.review.page_reader import HOSTILE
 from tests.worlds import save_photo as photo
 
 
@@ -127,62 +121,6 @@ def test_rescues_by_keyboard_and_a_server_that_is_killed_loses_none(browser: Bro
         page.close()
 
 
-@pytest.mark.slow
-def test_two_reviewers_hear_each_other_and_a_finger_is_enough(browser: Browser, gallery: Path) -> None:
-    with serve_page(gallery) as (_, url), serve_page(gallery, "mei") as (_, mei):
-        lin = opened(browser, url)
-        phone = open_on_phone(browser)
-        at_rejects(phone, mei)
-        assert phone.evaluate("document.documentElement.scrollWidth") <= 390
-        phone.locator(".reject").nth(1).tap()
-        wait_for_text(phone, "#place", "^2 of 29")
-        name = phone.inner_text(".one > .quiet")
-        phone.locator(".one button").tap()
-        phone.locator("#writing-text").fill("晚上")
-        phone.locator("#writing-save").tap()
-        wait_for_text(phone, "#place", "^3 of 29 · 1 rescued")
-        lin.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        wait_for_text(lin, "#place", "^1 of 29 · 1 rescued")
-        press_keys(lin, "j")
-        expect(lin.locator(".one .note")).to_contain_text("mei wants it: 晚上")
-        assert lin.inner_text(".one > .quiet") == name
-        press_keys(lin, "u")
-        expect(lin.locator("#notice")).to_contain_text("nothing to undo")
-        lin.close()
-        phone.close()
-
-
-@pytest.mark.thorough
-def test_a_caption_is_written_anew_beside_its_image(browser: Browser, tmp_path: Path) -> None:
-    lines = ["file_name,language,caption"]
-    for n, text in enumerate(["一只狗在沙滩上奔跑。", "A dog runs on the beach.", "两把伞在山上。"]):
-        photo(tmp_path / "pile" / f"{n}.jpg", n, day=n + 1)
-        lines.append(f"{n}.jpg,zh,{text}")
-    (tmp_path / "captions.csv").write_text("\n".join(lines), "utf-8")
-    captions = {"model": "captions_file", "options": {"path": str(tmp_path / "captions.csv")}}
-    rules = {"render": {"size": 64}, "ambiguity": {"text_embedder": "char_ngrams"}}
-    path = built(tmp_path, "recall", images=str(tmp_path / "pile"), captions=captions, **rules)
-    with serve_page(path) as (_, url):
-        page = opened(browser, url)
-        expect(page.locator(".one h1")).to_have_text("A dog runs on the beach.")
-        expect(page.locator(".one img")).to_have_js_property("complete", True)
-        assert page.locator(".one img").evaluate("one => one.naturalWidth") > 0
-        press_keys(page, "r")
-        assert page.locator("#writing-text").input_value() == "A dog runs on the beach."
-        written(page, "一只狗在海边。")
-        written(page, "答错了语言")
-        wait_until_saved(page)
-        expect(page.locator(".one .note")).to_contain_text("一只狗在海边。")
-        page.close()
-    (word,) = log(path)
-    images = set_files.read_set(path).tables.images.set_index("file_name")["image_id"]
-    assert word.item == caption_query_id(str(images["1.jpg"]), "zh/caption", 0)
-    assert (word.caption, word.note, word.name) == ("一只狗在海边。", "答错了语言", "1.jpg · zh/caption")
-    second = built(tmp_path, "recall", images=str(tmp_path / "pile"), captions=captions, **rules)
-    texts = [set(set_files.read_set(one).tables.queries["text"]) for one in (path, second)]
-    assert second.name == "v2" and texts[1] - texts[0] == {"一只狗在海边。"} and texts[0] < texts[1]
-
-
 @pytest.mark.thorough
 def test_a_stage_offers_its_own_reasons(browser: Browser, tmp_path: Path) -> None:
     for n in range(4):
@@ -204,27 +142,3 @@ def test_a_stage_offers_its_own_reasons(browser: Browser, tmp_path: Path) -> Non
         stage.select_option("")
         wait_for_text(page, "#place", "^1 of 4")
         page.close()
-
-
-@pytest.mark.thorough
-def test_nothing_of_a_ledger_runs(browser: Browser, gallery: Path) -> None:
-    said: list[str] = []
-    nasty = [*HOSTILE, "</script><script>alert(1)</script>", "'\"><svg onload=alert(1)>", "\u202egpj.exe\n" * 50]
-    rows = [
-        {"item": text, "kind": kind, "stage": stage, "bucket": "rejected", "reason": reason, "detail": text}
-        for text in nasty
-        for kind, stage, reason in (("image", "filter", "too_dark"), (text[:80], text[:80], text[:80]))
-    ]
-    pd.DataFrame(rows).to_parquet(gallery / "ledger.parquet")
-    reseal(gallery)
-    with serve_page(gallery) as (_, url):
-        page = opened(browser, url, said)
-        for _ in rows:
-            press_keys(page, "j")
-        wait_for_text(page, "#place", f"^{len(rows)} of {len(rows)}")
-        assert page.locator("main script, main svg, main iframe").count() == 0
-        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
-        press_keys(page, "r")
-        expect(page.locator("#notice")).to_contain_text("no build can accept it")
-        page.close()
-    assert said == []

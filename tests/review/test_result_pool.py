@@ -82,15 +82,6 @@ def test_judged_results_move_the_figures_of_the_search_in_all_texts_at_once(stor
 
 
 @pytest.mark.thorough
-def test_the_folder_of_an_evaluation_is_a_run_too(stored: StoredSet, tmp_path: Path) -> None:
-    options = EvaluationOptions(metrics=["p@3"], report=tmp_path / "report", page=False)
-    system = load_run_system(write_run(tmp_path, "a", q_zh="134", q_cat="3"))
-    (result,) = evaluate_systems(load_judged_set(stored.path), [system], ["text_to_image"], options)
-    assert result.folder is not None
-    assert read_result_pool(stored, [result.folder], 10).pairs == [("q_zh", "img_3"), ("q_zh", "img_4")]
-
-
-@pytest.mark.thorough
 def test_the_report_has_the_command_that_judges_what_nobody_judged(stored: StoredSet, tmp_path: Path) -> None:
     for name, results, unjudged in (("a", "143", 2), ("b", "12", 0)):
         options = EvaluationOptions(metrics=["p@3"], report=tmp_path / f"my report {name}")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from querytruth.backends.files.text_formats import escape_formula
 from tests.review.server.pages import ORIGIN_HEADERS, ReviewClient, open_client
 from tests.sets.test_review_csv import PAYLOADS, begins_risky, tables_of
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
@@ -83,20 +82,6 @@ def test_sixty_formulas_run_in_no_cell_and_come_back_unchanged(tmp_path: Path) -
         assert send(page, data)["problems"] == [] and page.log == []
 
 
-@pytest.mark.slow
-def test_a_formula_in_a_note_is_kept_to_the_letter_or_refused(page: ReviewClient) -> None:
-    kept: list[str] = []
-    for payload in PAYLOADS:
-        found = send(page, filled(page, {2: {"decision": "1", "note": escape_formula(payload)}}, "judgments"))
-        if found["problems"]:
-            assert "row 2, note: " in found["problems"][0] and "looks damaged" in found["problems"][0], payload
-            continue
-        kept.append(payload.replace("\r\n", "\n").replace("\r", "\n").strip())
-        assert kept[-1] in {decision.note for decision in page.log}
-    assert [decision.note for decision in page.log] == list(dict.fromkeys(kept)), "the same cell is one decision"
-    assert len(kept) >= 60
-
-
 WHOLE = {
     "gbk": (lambda data: data.decode("utf-8-sig").encode("gb18030"), "encoding"),
     "no bom, as LibreOffice saves it": (lambda data: data[3:], None),
@@ -120,15 +105,6 @@ def test_a_file_that_is_damaged_as_a_whole_is_one_sentence(case: str, page: Revi
     assert bool(found["problems"]) == bool(says)
     if says:
         assert says in " ".join(found["problems"]) and page.log == [] and "/tmp" not in found["problems"][0]
-
-
-@pytest.mark.thorough
-def test_an_older_version_s_file_is_refused(page: ReviewClient) -> None:
-    data = filled(page, {2: {"decision": "drop"}})
-    send(page, data)
-    newer = open_client(page.publish())
-    (problem,) = send(newer, data)["problems"]
-    assert "is an export of small/v1, but the set is at small/v2" in problem
 
 
 def with_rows(data: bytes, change: Any) -> bytes:

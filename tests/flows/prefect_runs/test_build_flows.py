@@ -12,7 +12,6 @@ from querytruth.sets import set_files
 from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.version_difference import compare_versions
-from tests.audited_set import ALL_ANSWERED, make_audited_set
 from tests.flows.bars_set import SMALL_ENCODERS, write_bars_set
 from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
 from tests.flows.stub_generator import StubGenerator, answering
@@ -75,22 +74,6 @@ def test_cron_publishes_says_unchanged_and_publishes_v2_when_an_image_came(world
     assert shown["album-images"]["data"].startswith("data:image/jpeg;base64,")
     assert (sets / "shown" / "v2.html").as_uri() in shown["album-page"]["data"]
     assert all("街边有一辆公交车" in (sets / "shown" / f"{version}.html").read_text() for version in ("v1", "v2"))
-
-
-def test_an_evaluation_leaves_its_figures_and_the_page_of_every_result(world: PrefectTestServer) -> None:
-    write_album(world.place, "figures", CAPTIONS)
-    world.deploy("flows.recall_set.recall_set", "monthly", called="figures", definition="figures.yaml")
-    assert world.wait_until(world.start_run("recall-set/figures"), "Published", "Failed").startswith("published")
-    world.deploy("flows.prefect_runs.evaluate_flow.evaluate", "on-demand", of="figures", baseline=["oracle", "random"])
-    run = world.start_run("evaluate/on-demand")
-    assert world.wait_until(run, "Evaluated", "Failed", "Crashed") == "evaluated 2 systems on figures/v1"
-    shown = world.artifacts()
-    pages = sorted((world.place / "datasets" / "figures" / "evaluations" / "v1").glob("*/report.html"))
-    assert [page.parent.name for page in pages] == ["oracle", "random"]
-    for page in pages:
-        assert page.as_uri() in shown[f"{page.parent.name}-on-figures-page"]["data"]
-        assert "街边有一辆公交车" in page.read_text("utf-8")
-    assert "oracle" in shown["figures-figures"]["data"]
 
 
 def test_a_build_that_would_lose_much_waits_for_a_person_and_publishes_on_their_word(world: PrefectTestServer) -> None:
@@ -167,25 +150,6 @@ def test_a_generated_set_waits_for_people_twice_and_is_published(world: PrefectT
         _collect_from_here(world.place, tables / "objects.csv")
         world.answer(run)
         assert world.wait_until(run, "Published", "Failed", "Crashed").startswith("published things/v1: ")
-
-
-def test_an_audit_waits_until_people_have_judged_its_sample_and_reports(world: PrefectTestServer) -> None:
-    audited = make_audited_set(world.place)
-    written = {"kind": "audit", "set": "small", "runs": [str(audited.run)], "depth": 4, "out": "sets"}
-    (world.place / "audit.yaml").write_text(yaml.safe_dump(written), "utf-8")
-    world.deploy("flows.audit.audit", "with-people", definition="audit.yaml")
-    run = world.start_run("audit/with-people")
-    asked = world.wait_for_question(run, "an audit of small/v1, is waiting for people: 16 of 16 pairs are open")
-    assert "querytruth review export-csv small --audit audit" in asked
-    audited.answer(12)
-    world.answer(run)
-    world.wait_for_question(run, "4 of 16 pairs are open, 0 disputed")
-    audited.answer(16)
-    world.answer(run)
-    assert world.wait_until(run, "Reported", "Failed", "Crashed") == ALL_ANSWERED
-    shown = world.artifacts()
-    assert (audited.folder / "report.html").as_uri() in shown["small-audit-page"]["data"]
-    assert ALL_ANSWERED in shown["small-audit-report"]["data"]
 
 
 def test_own_queries_wait_for_people_and_their_judgments_are_the_next_version(world: PrefectTestServer) -> None:

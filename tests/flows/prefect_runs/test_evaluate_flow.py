@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 import querytruth as qt
 from flows.prefect_runs import evaluate_flow
@@ -39,18 +38,3 @@ def test_both_directions_are_rows_of_their_own(tmp_path: Path) -> None:
     values = {"of": "small", "out": tmp_path / "sets", "baseline": ["oracle"], "direction": "both", "page": False}
     state = evaluate_flow._evaluate_systems(EvaluationParameters.model_validate(values))
     assert state.message == "evaluated 2 systems on small/v1"
-
-
-@pytest.mark.parametrize(
-    ("values", "reason"),
-    [
-        ({}, "the system is missing; give one"),
-        ({"similarities": "a.npy"}, "needs rows and columns"),
-        ({"baseline": "random", "metrics": ["ndgc@10"]}, "is not a known metric"),
-        ({"baseline": "random", "index": "best"}, "'exact', 'ivf' or 'hnsw'"),
-        ({"baseline": "random", "runs": ["a.trec"]}, "Extra inputs"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_the_run(values: dict[str, object], reason: str) -> None:
-    with pytest.raises(ValidationError, match=reason):
-        EvaluationParameters.model_validate({"of": "small"} | values)

@@ -32,15 +32,6 @@ def test_run_is_a_command_in_this_folder_and_tells_how_it_is_called(tmp_path: Pa
     assert "flows/recall_set.py:recall_set" in told.stdout and "definition=recall.yaml" in told.stdout
 
 
-@pytest.mark.slow
-def test_a_flow_is_found_by_its_file_and_a_wrong_parameter_is_one_line(tmp_path: Path) -> None:
-    for entrypoint in ("flows/recall_set.py:recall_set", "flows.recall_set.recall_set"):
-        wrong = prefect("run", entrypoint, "-p", "defnition=x.yaml", place=ROOT, home=tmp_path)
-        assert wrong.returncode == 1 and "Traceback" not in wrong.stderr
-        assert "running on a server of its own" in wrong.stderr.splitlines()[0]
-        assert "parameter 'defnition' is unknown. Next: did you mean 'definition'?" in wrong.stderr
-
-
 @pytest.mark.thorough
 def test_elsewhere_prefect_knows_no_such_command(tmp_path: Path) -> None:
     told = prefect("run", place=tmp_path, home=tmp_path / "home")

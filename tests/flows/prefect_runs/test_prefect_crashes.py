@@ -107,21 +107,6 @@ def test_a_flow_that_is_killed_goes_on_in_the_next_run(world: PrefectTestServer,
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_two_that_are_due_at_once_take_turns_and_the_second_finds_nothing_to_do(
-    world: PrefectTestServer, endpoint: Loopback
-) -> None:
-    story = Story(world, endpoint, "twice")
-    worker = world.start_worker()
-    runs = [world.start_run("recall-set/twice") for _ in range(2)]
-    for run in runs:
-        world.wait_until(run, "Published", "Unchanged", "Failed", "Crashed", seconds=300)
-    assert sorted(world.state(run)[0] for run in runs) == ["Published", "Unchanged"]
-    story.check(died=0)
-    world.stop(worker)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
 def test_a_build_outlives_its_server_and_the_next_run_says_unchanged(
     world: PrefectTestServer, endpoint: Loopback
 ) -> None:

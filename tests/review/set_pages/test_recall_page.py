@@ -1,16 +1,13 @@
 """The page of a recall set: what it chooses, what it says of ambiguous captions and of cleaning; nothing on it acts."""
 
-import time
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from builders.lint import lint_tables
 from builders.recall.page import RecallSelection, render_recall_page, select_recall
-from querytruth.records import categorical_from_codes, empty_frame
+from querytruth.records import empty_frame
 from querytruth.sets.benchmark_set import Tables
 from tests.images import make_jpeg
 from tests.review.ledgers import LedgerRow, make_ledger
@@ -259,23 +256,3 @@ def test_a_reason_shows_a_few_of_its_replies_however_many_there_are() -> None:
     set_ = replace(recall_beach_tables(), ledger=make_ledger(rows))
     (refused,) = select_recall(set_, {}).rejected_replies
     assert refused.count == 9000 and len(refused.examples) == 4
-
-
-@pytest.mark.thorough
-def test_a_large_set_takes_no_longer_than_reading_it() -> None:
-    many = 100_000
-    queries, image_ids = [f"q_{n:06}" for n in range(2 * many)], [f"img_{n:06}" for n in range(many)]
-    asked = pd.DataFrame({"query_id": queries, "text": "一艘船", "language": ["zh", "en"] * many, "style": "caption"})
-    asked = asked.assign(level=1, labels=None, source_image_id=np.repeat(image_ids, 2))
-    codes = np.arange(2 * many, dtype=np.int32)
-    qrels = pd.DataFrame({
-        "query_id": categorical_from_codes(queries, codes),
-        "image_id": categorical_from_codes(image_ids, codes // 2),
-        "relevance": np.ones(2 * many, dtype=np.int8),
-        "judged_by": categorical_from_codes(["model"], np.zeros(2 * many, np.int8)),
-        "evidence": categorical_from_codes([], np.full(2 * many, -1, np.int8)),
-    })  # fmt: skip
-    images = empty_frame("images").reindex(range(many)).assign(image_id=image_ids)
-    start = time.process_time()
-    assert len(select_recall(Tables(asked, images, qrels), {}).image_ids) == 240
-    assert time.process_time() - start < 10  # a second or two; the bound is for a busy machine

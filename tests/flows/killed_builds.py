@@ -83,17 +83,15 @@ def kill_at_many_moments(
     whole_seconds: float,
     prepared: Callable[[str], Path],
     check: Callable[[int, Path], None],
-    *,
-    kills: int = KILLS,
 ) -> None:
     """Start, kill, `check`, and so on, until so many runs were killed under way: each a little later in the course of a
     calm run, which takes `whole_seconds` seconds. A run that was over before its blow came counts for nothing."""
     killed = late = 0
-    while killed < kills:
+    while killed < KILLS:
         rng = random.Random(killed + 1000 * late)
         definition = prepared(f"kill{killed}-{late}")
         child = runs.start(definition)
-        time.sleep(whole_seconds * (killed + rng.random()) / kills * (0.95**late))
+        time.sleep(whole_seconds * (killed + rng.random()) / KILLS * (0.95**late))
         os.kill(child, signal.SIGKILL)
         if runs.wait_for_exit() != signal.SIGKILL:
             late += 1

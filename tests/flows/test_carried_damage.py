@@ -151,9 +151,9 @@ def check_flipped_bit(seed: int, template: Path, clean: dict[str, Any], folder: 
     return named
 
 
-@pytest.mark.timeout(3000)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "seeds", [pytest.param(8, marks=pytest.mark.thorough, id="a few"), pytest.param(200, marks=pytest.mark.slow)]
+    "seeds", [pytest.param(8, marks=pytest.mark.thorough, id="a few"), pytest.param(40, marks=pytest.mark.slow)]
 )
 def test_a_flipped_bit_is_named_or_carried_on_by_nobody(
     seeds: int, template: Path, clean: dict[str, Any], tmp_path: Path
@@ -162,12 +162,12 @@ def test_a_flipped_bit_is_named_or_carried_on_by_nobody(
     print(f"{named} commands named a flipped bit")
 
 
-def lose_the_end(log: Path, dice: random.Random) -> None:
+def lose_the_end(log: Path, seed: int) -> None:
     """Cuts, zeroes, empties or deletes the log from a place within the lines that the version recorded."""
     data = log.read_bytes()
     recorded = sum(map(len, data.splitlines(keepends=True)[:RECORDED_LINES]))
-    start = dice.randrange(recorded)
-    match dice.randrange(4):
+    start = random.Random(seed).randrange(recorded)
+    match seed % 4:
         case 0:
             log.write_bytes(data[:start])
         case 1:
@@ -178,29 +178,21 @@ def lose_the_end(log: Path, dice: random.Random) -> None:
             log.unlink()
 
 
-def check_lost_end(seed: int, template: Path, clean: dict[str, Any], folder: Path) -> None:
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(8))
+def test_a_log_that_lost_its_end_is_missed(seed: int, template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
     """Every command that reads the log names what is gone; the others do as before."""
-    damaged = folder / "small"
+    damaged = tmp_path / "small"
     shutil.copytree(template, damaged)
-    lose_the_end(damaged / LOG, random.Random(seed))
-    made = outcomes(damaged, folder / "work")
+    lose_the_end(damaged / LOG, seed)
+    made = outcomes(damaged, tmp_path / "work")
     for command in ("apply", "review"):
         assert isinstance(made[command], UserError) and LOG in str(made[command]), (seed, command)
         assert "missing" in str(made[command]), (seed, command, made[command])
     for command in ("export", "build", "evaluate", "diff"):
         assert made[command] == clean[command], (seed, command)
-    definition = {"name": "small", "annotations": __file__, "out": str(folder)}
+    definition = {"name": "small", "annotations": __file__, "out": str(tmp_path)}
     with pytest.raises(UserError, match="are missing"):
         build_set(parse_definition(definition, "precision", "test"))
     assert find_lost_decisions(damaged / "v2") and lint_decision_logs(damaged / "v2")
     assert any("are missing" in problem for problem in verify_decision_logs(damaged / "v2"))
-    shutil.rmtree(folder)
-
-
-@pytest.mark.timeout(3000)
-@pytest.mark.parametrize(
-    "seeds", [pytest.param(4, marks=pytest.mark.thorough), pytest.param(50, marks=pytest.mark.slow)]
-)
-def test_a_log_that_lost_its_end_is_missed(seeds: int, template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
-    for seed in range(seeds):
-        check_lost_end(seed, template, clean, tmp_path / str(seed))

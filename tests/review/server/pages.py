@@ -93,7 +93,3 @@ def check_guards(
         assert page.post(path, content=large, headers=body_as_json).status_code == 413, path
         form = {**ORIGIN_HEADERS, "content-type": "text/plain"}
         assert page.post(path, content=b"{}", headers=form).status_code == 415, path
-
-
-def folder_of(stored: StoredSet) -> Path:
-    return stored.path.parent

@@ -121,26 +121,11 @@ def test_the_review_page_shows_a_copy_and_takes_no_decision(published: str) -> N
     assert page.card(query["query_id"]) == shown and page.log == []
 
 
-@pytest.fixture
-def url(run: Run, tmp_path: Path, object_service: ObjectService) -> str:
-    """A small set in the bucket and in `sets/`; two results of systems in `oracle` and `random`."""
-    publish_small_set(tmp_path, small_tables())
-    run("publish", "small", "--with-places", "--to", object_service.url, "--out", "sets")
-    for name in ("oracle", "random"):
-        run("evaluate", "sets/small", "--baseline", name, "--report", name)
-    return f"{object_service.url}/small"
-
-
-def forget_images() -> None:
-    """The set on disk and what the cache holds are gone: the bucket alone has the images."""
-    shutil.rmtree("sets")
-    shutil.rmtree("cache", ignore_errors=True)
-
-
 @pytest.mark.thorough
-def test_show_writes_the_page_with_its_images(run: Run, url: str) -> None:
+def test_show_writes_the_page_with_its_images(run: Run, published: str) -> None:
     run("show", "sets/small", "--page", "here.html")
-    forget_images()
-    assert "page written: there.html" in run("show", url, "--page", "there.html")[1]
+    shutil.rmtree("sets")
+    shutil.rmtree("cache", ignore_errors=True)  # the bucket alone has the images
+    assert "page written: there.html" in run("show", published, "--page", "there.html")[1]
     here, there = (Path(name).read_bytes() for name in ("here.html", "there.html"))
     assert there.count(b"data:image/jpeg") == here.count(b"data:image/jpeg") > 0

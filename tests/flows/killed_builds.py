@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-KILLS = 20
+KILLS = 10
 _LATE = 10  # blows that may come too late, over all kills
 # `work` is told a file's name; what it defines is imported once.
 _FORKS = """

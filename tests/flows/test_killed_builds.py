@@ -1,4 +1,4 @@
-"""Twenty kills of a build of every kind, and of the stages before one, spread over their whole course: each time
+"""Ten kills of a build of every kind, and of the stages before one, spread over their whole course: each time
 nothing is half published, and the next run comes to a calm one's digest and repeats but what was in flight."""
 
 import json
@@ -169,7 +169,7 @@ WORLDS: dict[str, tuple[str, Callable[[Path, Make], AbstractContextManager[Kille
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize("kind", WORLDS)
-def test_twenty_kills_of_twenty_lose_a_build_nothing(kind: str, make_world: Make, tmp_path: Path) -> None:
+def test_ten_kills_of_ten_lose_a_build_nothing(kind: str, make_world: Make, tmp_path: Path) -> None:
     work, make = WORLDS[kind]
 
     def check(kill: int, wanted: Path) -> None:
@@ -209,7 +209,7 @@ def work(name):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_twenty_kills_of_twenty_are_resumed_to_the_same_bytes(tmp_path: Path) -> None:
+def test_ten_kills_of_ten_are_resumed_to_the_same_bytes(tmp_path: Path) -> None:
     stub, asked, moment = StubGenerator(vocabulary=60, topics=6), [], threading.Event()
     wanted_calls = [0]
 

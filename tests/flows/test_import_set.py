@@ -350,11 +350,12 @@ def test_nothing_left_is_an_error_in_a_line(tmp_path: Path) -> None:
     assert not (tmp_path / "sets" / "muge" / "v1").exists()
 
 
-def test_an_export_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("grade", ["two", "300", "9" * 20])
+def test_an_export_that_was_changed_by_hand_is_refused(grade: str, tmp_path: Path) -> None:
     exporters.export_set("csv", publish_small_set(tmp_path, small_tables()), tmp_path / "out", facts={"places"})
     table = tmp_path / "out" / "qrels.csv"
-    table.write_text(table.read_text("utf-8-sig").replace(",2,", ",two,"), "utf-8")
-    with pytest.raises(UserError, match=r"qrels.csv line \d .*column 'relevance' holds 'two', expected int8"):
+    table.write_text(table.read_text("utf-8-sig").replace(",2,", f",{grade},"), "utf-8")
+    with pytest.raises(UserError, match=rf"qrels.csv line \d .*column 'relevance' holds '{grade}', expected int8"):
         imported(tmp_path / "out", "csv", tmp_path / "again")
 
 

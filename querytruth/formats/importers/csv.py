@@ -38,7 +38,7 @@ def _read_table(path: Path, name: str) -> pd.DataFrame:
             cell = row.get(field.name, "")
             try:
                 value = _parse_cell(field.type, cell) if cell else None
-            except (ValueError, KeyError, pa.ArrowException):
+            except (ValueError, KeyError, OverflowError, pa.ArrowException):
                 reason = f"column {field.name!r} holds {cell[:60]!r}, expected {field.type}"
                 raise import_error(place, reason) from None
             if value is None and not field.nullable:

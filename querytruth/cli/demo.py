@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from querytruth import terminal
 from querytruth.cli.command_line import argument, command, option
+from querytruth.errors import UserError, translate_write_errors
 
 if TYPE_CHECKING:
     from querytruth.evaluation.steps import StoredResult
@@ -49,11 +51,9 @@ def demo(
     """
     start = time.monotonic()
     terminal.report("querytruth demo: writing the sample album")
-    from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
     from flows.leaderboard import build_leaderboard, write_leaderboard
-    from querytruth.errors import translate_write_errors
     from querytruth.sample_album.album_files import write_sample_album
     from querytruth.sets.set_files import find_set
 
@@ -89,7 +89,7 @@ def demo(
     log = _judge_log(out, album_images)
     objects, queries = (find_set(str(out / "datasets" / name)) for name in ("sample-objects", "sample-queries"))
     evaluate_baselines({captions: texts, objects: None, queries: None, log: texts})
-    terminal.say(searched.result())
+    terminal.say(wait_for_searches(searched.result))
     write_leaderboard(build_leaderboard(captions), out / "search" / "leaderboard.html")
     _audit_queries(queries, out, album_images)
     from flows.door import Door, write_static
@@ -149,6 +149,15 @@ def ask_search_services(version: Path, texts: Path, out: Path) -> str:
         lines += [f"check of {report.golden}, {report} ({page})", *(f"  {one.query}: {one}" for one in report.failures)]
     blind = [f"  {one['kind']}: {one['share']:.0%} of these are never found" for one in list_blind_kinds(found)]
     return "\n".join([*lines, f"{found['line']} ({noticed})", *blind[:1]])
+
+
+def wait_for_searches(wait: Callable[[], str]) -> str:
+    """Return what the other process found. Raises UserError where the system ended that process."""
+    try:
+        return wait()
+    except BrokenProcessPool:
+        reason = "the process that asked them was ended, perhaps for lack of memory"
+        raise UserError("demo", "search services", reason, "free some memory, then run the same command") from None
 
 
 @contextmanager

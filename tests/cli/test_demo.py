@@ -4,12 +4,23 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
+from querytruth.cli.demo import wait_for_searches
+from querytruth.errors import UserError
 from querytruth.sample_album.album import read_album
 from tests.sample_album.grades import check_sample_captions, check_sample_queries
+
+
+def test_a_second_process_that_the_system_ends_is_one_line() -> None:
+    with ProcessPoolExecutor(1, get_context("spawn")) as beside:
+        ended = beside.submit(os._exit, 9)
+        with pytest.raises(UserError, match="was ended, perhaps for lack of memory"):
+            wait_for_searches(ended.result)
 
 
 @pytest.mark.slow

@@ -39,6 +39,14 @@ def test_photos_keep_their_shape_and_the_set_lists_both_sizes(tmp_path: Path) ->
         assert list(Image.open(result.path / path).size) == size[2:]
 
 
+def test_a_gallery_below_its_own_photos_does_not_read_itself(tmp_path: Path) -> None:
+    for n in range(2):
+        save_photo(tmp_path / "photos" / f"{n}.jpg", n)
+    definition, out = define_gallery(tmp_path, tmp_path / "photos"), f"out={tmp_path / 'photos' / 'sets'}"
+    first, again = build(definition, out, workers=1), build(definition, out, workers=1)
+    assert first.is_new and not again.is_new and stages(again.manifest)["list"]["entered"] == 2
+
+
 def build(path: Path, *overrides: str, rescan: bool = False, workers: int = 2) -> BuildResult:
     return build_of("gallery", path, *overrides, workers=workers, rescan=rescan)
 

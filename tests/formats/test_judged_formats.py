@@ -132,6 +132,7 @@ def test_trec_is_a_gallery_of_what_was_judged(tmp_path: Path) -> None:
     said = read("trec", folder)
     assert scores(said) == [("301", "FBIS-1", 1), ("301", "FBIS-2", -2), ("302", "FBIS-1", 3)]
     assert list(said.images["image"]) == ["FBIS-1", "FBIS-2"]
+    assert said.grades == {"3": "grade 3", "1": "grade 1", "0": "grade 0"}
     (folder / "qrels.txt").write_text("301 0 FBIS-1 1\n301 FBIS-2 1\n")
     with pytest.raises(UserError, match=r"qrels.txt line 2 .*has 3 columns, not 4"):
         read("trec", folder)

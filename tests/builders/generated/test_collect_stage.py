@@ -196,6 +196,13 @@ def test_a_result_is_let_in_whatever_the_service_says_and_rank_decides(
     assert other in truth(third)
 
 
+def test_without_a_connection_nothing_is_fetched_and_every_query_waits(made: Made, server: Loopback) -> None:
+    wanted = made(MixedWeb())
+    with active_run(BuildRun(offline=True)):
+        collected = run_collect_stage(wanted, "topics.yaml")
+    assert (collected.pending, collected.fetches, server.asked) == (QUERIES, 0, [])
+
+
 @pytest.mark.slow
 def test_the_collection_reads_the_same_words(made: Made, stages: tuple[Path, list[str]], server: Loopback) -> None:
     text = stages[1][1]

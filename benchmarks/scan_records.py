@@ -31,11 +31,11 @@ from builders.gallery.steps import (
     describe_selected,
     filter_images,
     list_gallery_thresholds,
-    measure_files,
     remove_duplicates,
     render_gallery,
     select_images,
     split_readable,
+    summarize_scan,
 )
 from builders.publication import BuiltTables, publish_built
 from querytruth.array_types import Hashes
@@ -159,7 +159,7 @@ def build(count: int, keep: int, folder: Path) -> None:
         images = describe_selected(scanned, groups, unique, rows)
         images, _ = render_gallery(source, images, definition, ledger)
     with timed("formats, scores and digest"):
-        files = measure_files(scanned, readable, rows)
+        figures = summarize_scan(scanned, readable, rows)
         inputs = [Input(file="records", sha256=scanned.digest(), counts={"images": count})]
     with timed("publish"):
         built = BuiltTables(
@@ -167,7 +167,7 @@ def build(count: int, keep: int, folder: Path) -> None:
             ledger=ledger,
             grades={},
             provenance=Provenance(inputs=inputs, thresholds=list_gallery_thresholds(definition, found_by.thresholds)),
-            notes={"files": files},
+            notes={"scan": figures},
         )
         del scanned, groups
         result = publish_built(definition, built)

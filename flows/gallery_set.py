@@ -72,7 +72,7 @@ def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
             models=chosen.found_by.models,
             thresholds=steps.list_gallery_thresholds(definition, chosen.found_by.thresholds),
         ),
-        notes={"files": steps.measure_files(chosen.scanned, chosen.readable_rows, chosen.selected_rows)},
+        notes={"scan": steps.summarize_scan(chosen.scanned, chosen.readable_rows, chosen.selected_rows)},
         known_limitations=GALLERY_LIMITATIONS,
         rendered_folder=rendered,
         decision_outcome=chosen.decision_outcome,

@@ -117,7 +117,7 @@ def _manifests() -> Iterator[HostileCase]:
     files = {"path": "../../../home/private.jpg", "sha256": "0" * 64, "bytes": 1, "rows": None}
     yield "a listed file outside", lambda folder, _home: _edit(folder, lambda one: one["files"].append(files))
     yield "a grade of 20 digits", lambda folder, _home: _edit(folder, lambda one: one["grades"].update({"9" * 20: "x"}))
-    for note in ("files", "ambiguity", "collection", "nested", "captions", "stages", "render", "parents"):
+    for note in ("scan", "ambiguity", "collection", "nested", "captions", "stages", "render", "parents"):
         for number, value in enumerate(({}, [7], "x")):
             yield (
                 f"note {note} {number}",

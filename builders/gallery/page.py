@@ -14,7 +14,7 @@ from querytruth.review.plots import draw_histogram, draw_places, draw_timeline, 
 from querytruth.review.set_parts import RejectionReason, sample_rejections
 from querytruth.sets.benchmark_set import Tables, get_render_options
 from querytruth.sets.manifest import Manifest, Threshold
-from querytruth.sets.manifest_notes import Score
+from querytruth.sets.manifest_notes import QualityScore
 
 MATCH_NAMES = {  # the kinds of matches, the most certain first
     "bytes": "same bytes",
@@ -123,7 +123,7 @@ def render_gallery_page(
     """Return one HTML document without other files. `thumbnails`: JPEGs by the keys of `selection`; an image without
     one is shown by its name."""
     degrees = (manifest["configuration"].get("select") or {}).get("place_degrees", SelectionOptions().place_degrees)
-    measured: Mapping[str, Any] = manifest["notes"].get("files") or {"formats": {}, "scores": {}}
+    measured: Mapping[str, Any] = manifest["notes"].get("scan") or {"formats": {}, "scores": {}}
     places, days = _count_places(tables.images, degrees), _count_values(tables.images["taken_at"].str[:10])
     render = get_render_options(manifest).get("mode")
     classes, images = _classes(selection, thumbnails)
@@ -224,12 +224,12 @@ def _find_megapixels(images: pd.DataFrame) -> dict[str, str]:
     return {name: f"{value:.3g}" for name, value in ends.items()} if len(images) else {}
 
 
-def measure_score(scores: pd.Series) -> Score:
-    """Return the distribution of a quality score; missing ones are left out."""
+def measure_score(scores: pd.Series) -> QualityScore:
+    """Return the distribution of a quality score; missing ones are left out. Without any, the histogram is empty."""
     values = scores.dropna().to_numpy(dtype=np.float64)
     histogram = np.histogram(values.clip(0, 1), bins=_HISTOGRAM_BINS, range=(0, 1))[0]
-    median = round(float(np.median(values)), 4) if len(values) else None
-    return {"pictures": len(values), "median": median, "histogram": histogram.tolist()}
+    median = round(float(np.median(values)), 4) if len(values) else 0.0
+    return {"median": median, "histogram": histogram.tolist()}
 
 
 def _scores(measured: Mapping[str, Any], thresholds: list[Threshold]) -> Iterator[_TemplateData]:
@@ -237,8 +237,7 @@ def _scores(measured: Mapping[str, Any], thresholds: list[Threshold]) -> Iterato
         score = measured.get(name) or {"histogram": ()}
         cuts = [cut for cut in thresholds if cut["name"] in (f"filter.min_{name}", f"filter.max_{name}")]
         if plot := draw_histogram(name, score["histogram"], cuts):
-            median = f"{score['median']:.2f}"
-            yield {**score, "name": name, "low": low, "high": high, "median": median, "plot": plot}
+            yield {"name": name, "low": low, "high": high, "median": f"{score['median']:.2f}", "plot": plot}
 
 
 def _sheet(
@@ -277,7 +276,7 @@ def _band(sheet: list[_TemplateData]) -> list[_TemplateData]:
 def _member(member: _Row, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
     match = MATCH_NAMES.get(member.matched_by or "", member.matched_by or "")
     if member.distance is not None:
-        match = page_parts.translate(match) + page_parts.translate(", %(bits)s bits apart", bits=member.distance)
+        match = page_parts.translate(match) + page_parts.translate(", %(bits)s bits apart", bits=f"{member.distance:g}")
     if member.edit is not None:
         match += f": {member.edit.replace('+', ', ')}"
     size = set_parts.format_size(member.width, member.height)

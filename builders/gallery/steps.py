@@ -34,7 +34,7 @@ from querytruth.sets.decision_log import load_decisions
 from querytruth.sets.decision_records import ImagePairDecision
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.manifest import Provenance, Threshold, describe_threshold
-from querytruth.sets.manifest_notes import MeasuredFiles
+from querytruth.sets.manifest_notes import ScanFigures
 from querytruth.sets.set_files import StoredSet, locate_set_images, locate_source_items
 
 _IMAGES = ["item", "image_id", *(name for name in IMAGES_SCHEMA.names if name not in ("image_id", "path", "file_name"))]
@@ -180,7 +180,7 @@ def describe_selected(
     return images.to_frame(_IMAGES, rows).assign(duplicate_group=groups.group[groups.is_kept][np.isin(unique, rows)])
 
 
-def measure_files(images: ScannedImages, readable: RowIndices, selected_rows: RowIndices) -> MeasuredFiles:
+def summarize_scan(images: ScannedImages, readable: RowIndices, selected_rows: RowIndices) -> ScanFigures:
     """Return what the page shows of the scan, which the set itself does not keep: the formats of the gallery's files,
     and the quality scores of all readable images, so that a threshold can be shown among them."""
     formats = images.to_frame(["format"], selected_rows)["format"].value_counts()

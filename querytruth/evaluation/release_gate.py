@@ -150,7 +150,7 @@ def find_p_values(
 def _test(
     sums: FloatArray, sizes: FloatArray, margin: float, luck: float = 0.0, times: float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return p-values of a loss and of a gain. `luck`: by how much less is found; `times`: in so many times as many
+    """Return the p-values of `find_p_values`. `luck`: by how much less is found; `times`: in so many times as many
     clusters."""
     not_worse = find_p_value(sums, sizes, luck - margin, _WORST, times=times)
     return not_worse, find_p_value(-sums, sizes, luck + margin, _WORST, size=_GAINED, times=times)

@@ -153,7 +153,7 @@ def draw_histogram(name: str, counts: Sequence[int], cuts: Sequence[Mapping[str,
         for n, number in enumerate(counts)
     ]
     colour = {"condition": {"test": "datum.out", "value": "var(--mark)"}, "value": vega_lite.ACCENT}
-    x = {**_number("from", tickCount=3, grid=False), "scale": {"domain": [0, 1]}}
+    x = {**_number("from", tickCount=3, grid=False), "bin": "binned", "scale": {"domain": [0, 1]}}
     encoding = {"x": x, "x2": {"field": "to"}, "y": _number("images", tickCount=3), "color": colour}
     rule = {"type": "rule", "color": vega_lite.WARM, "strokeDash": [4, 3], "strokeWidth": 1.5}
     layers = [

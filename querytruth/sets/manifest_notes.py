@@ -158,19 +158,18 @@ class Nested(TypedDict):
     size: NotRequired[Count]
 
 
-class Score(TypedDict):
-    """A quality score of images: how many have it, their median, and their numbers in equal steps from 0 to 1."""
+class QualityScore(TypedDict):
+    """A quality score of images: the median, and the numbers of images in equal steps from 0 to 1."""
 
-    pictures: Count
-    median: Number | None
+    median: Number
     histogram: list[Count]
 
 
-class MeasuredFiles(TypedDict):
+class ScanFigures(TypedDict):
     """The formats of a gallery's files, and the quality scores of all images that could be read."""
 
     formats: dict[str, Count]
-    scores: dict[str, Score]
+    scores: dict[str, QualityScore]
 
 
 class LogStratum(TypedDict):
@@ -246,7 +245,7 @@ def describe_certificate(certificate: Mapping[str, Any], language: str = "en") -
 class Notes(TypedDict):
     """`notes`: what the kinds of sets add."""
 
-    files: NotRequired[MeasuredFiles]
+    scan: NotRequired[ScanFigures]
     ambiguity: NotRequired[Ambiguity]
     captions: NotRequired[Captions]
     collection: NotRequired[Collection]

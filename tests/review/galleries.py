@@ -50,7 +50,7 @@ def groups_table(frame: pd.DataFrame, *sizes: int) -> pd.DataFrame:
                 (f"dup_{number:03}", f"img_twin{number}_{twin}", name, 600, 450, False, match_kind, distance, None)
             )
     table = pd.DataFrame(rows, columns=DUPLICATES_SCHEMA.names)
-    return table.assign(distance=table["distance"].astype("Int16"), is_representative=table["is_representative"] == 1)
+    return table.assign(distance=table["distance"].astype("float64"), is_representative=table["is_representative"] == 1)
 
 
 def make_gallery_tables(number: int = 40, *sizes: int) -> Tables:
@@ -72,7 +72,7 @@ def make_gallery_tables(number: int = 40, *sizes: int) -> Tables:
     return Tables(empty_frame("queries"), images_table(frame), empty_frame("qrels"), ledger.rows(), duplicates)
 
 
-def measured_files(frame: pd.DataFrame) -> dict[str, Any]:
+def scan_figures(frame: pd.DataFrame) -> dict[str, Any]:
     """What a build notes of the scan of these images."""
     formats = frame["format"].value_counts().to_dict()
     return {"formats": formats, "scores": {name: measure_score(frame[name]) for name in QUALITY_SCORES}}
@@ -89,7 +89,7 @@ def make_manifest(tables: Tables, **changes: Any) -> dict[str, Any]:
         "configuration": {"render": {"size": 512, "mode": "squash"}},
         "thresholds": [rule.threshold_record() for rule in build_filter_rules(min_sharpness=0.25, max_brightness=0.85)],
         "funnel": [{**stage, "stage": "scan", "entered": 60, "accepted": 57, "quarantined": {"truncated": 3}}],
-        "notes": {"files": measured_files(scan_table(len(tables.images)))},
+        "notes": {"scan": scan_figures(scan_table(len(tables.images)))},
         "known_limitations": ["Clocks may be wrong."],
         "parent": None,
         "decisions": {"in_effect": [], "stale": []},

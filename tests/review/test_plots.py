@@ -1,5 +1,7 @@
 """The geometry of a gallery's plots."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,4 +51,7 @@ def test_bars_beyond_a_cut_are_marked() -> None:
     plot = plot_geometry.draw_histogram("sharpness", [3, 0, 5, 1], cuts)
     assert plot is not None and [bar["out"] for bar in plot["bars"]] == [True, False, False, False]
     assert plot["cuts"] == ["at least 0.25"] and "var(--mark)" in plot["svg"]
+    assert re.findall(r'd="M[^"]+h[\d.]+v(\d+)h', plot["svg"])[-4:] == ["54", "0", "90", "18"], (
+        "bars, as high as counted"
+    )
     assert plot_geometry.draw_histogram("sharpness", [0, 0], cuts) is None

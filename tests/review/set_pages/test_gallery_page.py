@@ -81,9 +81,9 @@ def test_the_rest_is_counted_together() -> None:
 
 def test_scores_are_those_of_all_that_could_be_read() -> None:
     found = measure_score(pd.Series([0.0, 0.1, 0.1, 1.0, None]))
-    assert (found["pictures"], found["median"], sum(found["histogram"])) == (4, 0.1, 4)
+    assert (found["median"], sum(found["histogram"])) == (0.1, 4)
     assert (found["histogram"][0], found["histogram"][4], found["histogram"][-1]) == (1, 2, 1)
-    assert measure_score(pd.Series([None], dtype="float32")) == {"pictures": 0, "median": None, "histogram": [0] * 40}
+    assert measure_score(pd.Series([None], dtype="float32")) == {"median": 0.0, "histogram": [0] * 40}
 
 
 def test_the_page_stands_alone() -> None:

@@ -248,7 +248,7 @@ MUTANTS = [
         SET_FILES,
         "if not is_undamaged_manifest(raw)",
         "if False",
-        "sets/test_set_files.py::thirty_flipped_bits",
+        "sets/test_set_files.py::manifest_in_order",
     ),
     Mutant(
         "digest in verify: files",

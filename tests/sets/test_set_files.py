@@ -17,7 +17,7 @@ from querytruth.backends.files import parquet_files
 from querytruth.errors import UserError
 from querytruth.records import categorical_from_codes, empty_frame
 from querytruth.sets import set_files, set_publishing
-from querytruth.sets.benchmark_set import Tables, content_digest, make_canary, manifest_digest
+from querytruth.sets.benchmark_set import Tables, canonical_json, content_digest, make_canary, manifest_digest
 from querytruth.sets.manifest import read_manifest
 from querytruth.sets.published_files import record_own_version
 from querytruth.sets.set_files import find_set, locate_images, read_set, verify_set
@@ -228,6 +228,13 @@ def test_thirty_flipped_bits_are_each_found_by_name(tmp_path: Path) -> None:
         assert any(problem.startswith(file.name) for problem in verify_set(path)), file
         file.write_bytes(sound)
     assert list(verify_set(path)) == []
+
+
+def test_a_manifest_in_order_that_says_something_else_is_found(tmp_path: Path) -> None:
+    path = put(tmp_path / "pets", tables()).path
+    manifest = json.loads((path / "manifest.json").read_bytes())
+    (path / "manifest.json").write_bytes(canonical_json(manifest | {"title": "other"}))
+    assert list(verify_set(path)) == ["manifest.json: its checksum does not match"]
 
 
 def test_missing_cut_and_extra_files_are_found(tmp_path: Path) -> None:

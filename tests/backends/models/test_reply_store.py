@@ -146,6 +146,26 @@ def test_processes_and_threads_that_answer_the_same_agree_on_the_first_reply(loc
     assert all(others == texts[0] for others in texts)
 
 
+def test_an_answer_is_found_again_by_another_who_opens_the_store(location: str) -> None:
+    answer = ANSWERS[0]
+    with open_reply_store(location) as store:
+        assert store.find(["k"]) == {}
+        assert keep_in(store, answer) == replace(answer, raw="")
+    with open_reply_store(location) as store:
+        assert store.find(["other", "k"]) == {"k": replace(answer, raw="")}
+        assert store.raw("k") == answer.raw and store.raw("other") is None
+        assert store.identities() == [MODEL]
+
+
+def test_nothing_is_created_for_a_look(tmp_path: Path) -> None:
+    with open_reply_store(tmp_path / "replies.sqlite") as store:
+        assert store.find(["k"]) == {}
+        assert store.identities() == []
+        assert store.raw("k") is None
+        keep_in(store, Failure("connection_failed", "transient"))
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_row_larger_than_a_reader_takes_is_refused(tmp_path: Path) -> None:
     objects = DatabaseObjects(tmp_path / "replies.sqlite")
     objects.put({"a": b"123"})

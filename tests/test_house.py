@@ -174,8 +174,8 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 467,
-    "lines": 78_462,
-    "lines of imports": 6_040,
+    "lines": 78_461,
+    "lines of imports": 6_038,
     "carriers that are built at one place": 87,
     "functions with seven parameters or more": 14,
     "Any": 1_278,

@@ -137,7 +137,7 @@ def test_the_wheel_runs_in_an_empty_folder(installed: Path, tmp_path: Path) -> N
     assert origin.count(str(installed.parent)) == 2
     for kind in KINDS:
         assert f"{kind}.yaml written" in run("init", kind)
-    assert "Look at demo/index.html" in run("demo", "--in-process")
+    assert "Open demo/index.html" in run("demo", "--in-process")
     images, album = "images=demo/album/images", "demo/album/annotations.json"
     assert "v1" in run("build", "gallery", "--set", images, "--set", "name=own", "--in-process")
     run("init", "precision", "--annotations", album, "--images", "demo/album/images", "--out", "objects.yaml")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,6 @@ from querytruth.cli import options
 from querytruth.cli.command_line import command, option
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.evaluation.requests import CompareRequest, GateRequest, SizeRequest
-from querytruth.evaluation.result_types import Latency
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,16 +104,21 @@ def leaderboard(
             "" if one["low"] is None else f"{one['low']:.4f} to {one['high']:.4f}",
             f"{one['at_least']:.4f} to {one['at_most']:.4f}",
             *_format_languages(one, languages),
-            _format_latency(one["latency_ms"]),
-            *(f"{(one['encoding'] or {}).get(name, math.nan):.4g}".replace("nan", "") for name in _COSTS),
         ]
         for one in board["systems"]
     ]
-    columns = ["rank", "system", "figure", "95%", "at least, at most", *languages, "p95 ms", *_COSTS.values()]
+    columns = ["rank", "system", "figure", "95%", "at least, at most", *languages]
     terminal.print_table(f"{board['metric']} on {set_}; {describe_queries(board, board['queries'])}", columns, rows)
     for names in board["groups"]:
         if len(names) > 1:
             terminal.say(f"no significant difference: {', '.join(names)}")
+    costs: list[list[object]] = []
+    for one in board["systems"]:
+        p95, encoding = (one["latency_ms"] or {}).get("p95"), one["encoding"] or {}
+        cells = ["" if p95 is None else f"{p95:.1f}", *(f"{encoding[name]:.4g}" if encoding else "" for name in _COSTS)]
+        costs += [[one["name"], *cells]] if any(cells) else []
+    if costs:  # a table of its own: with these columns, the figures do not fit into a terminal
+        terminal.print_table("Time and memory", ["system", "p95 ms", *_COSTS.values()], costs)
     for path in written:
         terminal.say(f"written: {path}")
 
@@ -123,10 +126,6 @@ def leaderboard(
 def _format_languages(one: dict[str, Any], languages: list[str]) -> list[str]:
     means = {row["value"]: f"{row['mean']:.4f}" for row in one["slices"] if row["slice"] == "language"}
     return [means.get(language, "") for language in languages]
-
-
-def _format_latency(latency: Latency | None) -> str:
-    return "" if not latency or latency["p95"] is None else f"{latency['p95']:.1f}"
 
 
 @command

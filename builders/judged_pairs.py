@@ -76,7 +76,7 @@ class JudgedPairs:
         return replace(tables, qrels=qrels, candidate_judgments=waiting)
 
     def limitations(self) -> list[str]:
-        """Return what a set states where the judge put pairs into its truth."""
+        """Return the notes of a set whose truth has pairs that the judge decided."""
         merged = self.figures["merged"]
         return [f"{merged:,} {_LIMITATION}"] if merged else []
 

@@ -53,7 +53,7 @@ _TEMPLATES = SHIPPED_FOLDER / "starters"
 
 
 class DefinitionCheck(NamedTuple):
-    """What was checked and the result: `problem` is None if all is well."""
+    """A check and its result: `problem` is None if it passed."""
 
     name: str
     found: str

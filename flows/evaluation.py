@@ -181,7 +181,7 @@ def evaluate_request(request: EvaluationRequest, judged: JudgedSet) -> list[step
 
 
 def check_typing(request: EvaluationRequest) -> None:
-    """Raise UserError for what answers no new texts."""
+    """Raise UserError for a system that cannot answer new texts."""
     if request.run or request.vectors or request.matrix or request.qrels or request.directions != (TEXT_TO_IMAGE,):
         reason, next_step = "needs a system that accepts new texts", "give only --system, --model or --baseline lexical"
         raise UserError("evaluate", "--perturb", reason, next_step)
@@ -190,7 +190,7 @@ def check_typing(request: EvaluationRequest) -> None:
 def measure_typing(
     request: EvaluationRequest, judged: JudgedSet, results: Sequence[steps.StoredResult]
 ) -> list[pd.DataFrame]:
-    """Return per result what the system loses where its queries are typed otherwise (`measure_changes`)."""
+    """Return per result how much the system loses when its queries are typed differently (`measure_changes`)."""
     metric = "ndcg@10" if "ndcg@10" in request.chosen_metrics else request.chosen_metrics[0]
 
     def measure(at: int) -> pd.DataFrame:

@@ -38,8 +38,8 @@ GENERATED_LIMITATIONS = [
 
 
 def build_generated_tables(definition: GeneratedDefinition, *, connected: bool = False) -> BuiltTables:
-    """Return the set before it is published, from the pages stored beside it. `connected`: the web is asked if they
-    decide not every query. Raises UserError if no query has enough images."""
+    """Return the set before it is published, from the pages stored beside it. `connected`: the web is searched if the
+    stored pages do not decide every query. Raises UserError if no query has enough images."""
     ledger = Ledger()
     summaries: dict[str, Any] = {}
     for stage in STAGES:

@@ -123,7 +123,7 @@ def _is_gone(value: str) -> bool:
 
 
 def _check_inputs(definition: dict[str, Any], path: Path) -> None:
-    """Raise UserError where what the version was built from is not here."""
+    """Raise UserError where an input of the version is missing."""
     missing = [f"{key} {definition[key]}" for key in _INPUT_KEYS if _is_gone(str(definition.get(key)))]
     if missing:
         names = " and ".join(Path(one.partition(" ")[2]).name for one in missing)

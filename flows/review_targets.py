@@ -22,7 +22,7 @@ def is_pool_table(target: str) -> bool:
 
 def resolve_review_target(target: str, out: Path) -> Path:
     """Return the version's folder, or the table. Raises UserError for anything else; for a definition the error lists
-    what of it can be reviewed."""
+    the parts that can be reviewed."""
     if is_pool_table(target):
         return find_pool_table(target)
     try:

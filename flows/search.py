@@ -81,7 +81,7 @@ def explain_hits(
     set_name: str | None,
     out: Path,
 ) -> list[str]:
-    """Return what to write into the file, a line for each thing that the hits lack: an id or a score that the answer
+    """Return the lines to write into the file, one for each field that the hits lack: an id or a score that the answer
     has elsewhere, and the form of ids that no image of the set has."""
     lines, system = list[str](), described.system
     if hits and isinstance(system, HttpSearch):

@@ -134,7 +134,7 @@ class AlbumFacts:
         return {"photos": self.photos, **Counter(kind for kind, _ in sorted(known)), "contradictions": overruled}
 
     def __str__(self) -> str:
-        """Return what was found in a sentence: "of 6,310 photos 1,204 name people (14); …"."""
+        """Return a summary of the facts in one sentence: "of 6,310 photos 1,204 name people (14); …"."""
         values = Counter(kind for kind, value in {(row.kind, row.used_value.casefold()) for row in self.rows} if value)
         counts = self.counts()
         parts = [f"{counts[kind]:,} {text} ({values[kind]:,})" for kind, text in _SENTENCES.items() if kind in counts]

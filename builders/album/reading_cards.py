@@ -31,7 +31,7 @@ _CROP_SIDE = 320  # pixels: the side at which the page asks for the part of a ph
 
 
 class ReadingVerdict(deck.Verdict):
-    """What a person says of a reading: the text that the photo shows, or "" if it shows none."""
+    """A person's answer to a reading: the text that the photo shows, or "" if it shows none."""
 
     key: deck.ShortText
     text: deck.LongText

@@ -1,4 +1,4 @@
-"""What a generation stage stores: its journal, a summary of it, and the tables that it exported.
+"""The files of a generation stage: its journal, a summary of it, and the tables that it exported.
 
 The journal holds every parsed reply with the outcome of each of its rows. Later stages build on the summary (JSON). A
 filled-in table is compared with the exported one.

@@ -184,7 +184,7 @@ def _question(setup: ObjectStage, pool: object_pools.ObjectPool) -> RoundQuestio
 
 
 def _describing(setup: ObjectStage, text: str) -> tuple[str, ...]:
-    """Return what people's sample says of an object; empty for a phrase with its two elements."""
+    """Return the description that people's sample gives of an object; empty for a phrase with its two elements."""
     notes = setup.notes.get(row_rules.normalize_text(text), ())
     return () if is_made_of(text, notes) else notes
 

@@ -1,7 +1,7 @@
 """The first stage's state and prompts: pools of objects, one per topic, and which samples of them a round shows.
 
-The state is a fold over what was heard, in order: read back from a journal it is the same as it was live. Samples are
-drawn by hash and put into the prompt verbatim, in the way of the strategy (those that the seed article tried).
+The state is a fold over the replies in order, so that a journal gives the same state as the live run. Samples are drawn
+by hash and put into the prompt verbatim, in the way of the strategy (those that the seed article tried).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

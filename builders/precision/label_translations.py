@@ -321,7 +321,8 @@ def find_neighbours(boxes: pd.DataFrame, categories: pd.DataFrame) -> list[list[
 
 
 def describe_context(parent: str, neighbours: Sequence[str], language: str) -> str:
-    """Return what a question says of a label besides its name; '' if nothing is known. `language`: the question's."""
+    """Return the context that a question gives of a label besides its name; '' if nothing is known. `language`: the
+    question's."""
     text = _PARENT[language].format(parent) if parent else ""
     if neighbours:
         quoted = [f"“{name}”" for name in neighbours]

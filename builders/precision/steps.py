@@ -176,7 +176,7 @@ def find_seeds(
 
 
 def find_candidates(mined: MinedSeeds) -> detections.CandidateFinder | None:
-    """Return what detections propose; None without detections."""
+    """Return a finder of the candidates that detections propose; None without detections."""
     tree, compatible, ids = mined.labels.tree, mined.labels.compatibility, mined.gallery.images["image_id"].to_numpy()
     return None if mined.found is None else detections.CandidateFinder(mined.index, mined.found, tree, compatible, ids)
 

@@ -28,8 +28,8 @@ class AuditReport:
 
     @property
     def truth(self) -> pd.DataFrame:
-        """Return a row per measure (what the set lacks, what of it is wrong): value, and its 95% interval, low and
-        high."""
+        """Return a row per measure (share that the set lacks, share of it that is wrong): value, and its 95% interval,
+        low and high."""
         return pd.DataFrame(self.findings["truth"])
 
     @property
@@ -57,7 +57,8 @@ class AuditReport:
 
 
 class SetAudit:
-    """An audit as it is defined, with the pool of its runs. Printed, it is a table of what people would judge."""
+    """An audit as it is defined, with the pool of its runs. Its printed form is a table of the judgments that people
+    would make."""
 
     def __init__(self, definition: AuditDefinition) -> None:
         self.definition = definition
@@ -77,8 +78,8 @@ class SetAudit:
         return start_audit(prepared.path, prepared.pooled, self.definition, judged)
 
     def report(self, page_language: Literal["en", "zh"] | None = "en") -> AuditReport:
-        """Estimate from the answers so far what the set lacks, what of it is wrong, and what the figures would be.
-        Writes the report into the audit's folder, with a page unless `page_language` is None. Raises UserError."""
+        """Estimate from the answers so far how much the set lacks, how much of it is wrong, and what the figures would
+        be. Writes the report into the audit's folder, with a page unless `page_language` is None. Raises UserError."""
         return AuditReport(*report.report_audit(self._prepared.path, self.definition.name, page_language))
 
     def __repr__(self) -> str:

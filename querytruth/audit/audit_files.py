@@ -224,8 +224,8 @@ def read_cards(folder: Path, *, lock: bool = True) -> pd.DataFrame:
 
 @contextmanager
 def lock_cards(folder: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Hold the cards of an audit for this process, and yield what appends a round of them: it is on disk when that
-    returns. Raises UserError where they cannot be written."""
+    """Lock the cards of an audit for this process, and yield a function that appends a round of them: the round is on
+    disk when it returns. Raises UserError where they cannot be written."""
     path = contained_path(folder, CARDS_FILE, "next cards")
     with translate_write_errors("next cards", path), durable_files.open_log(path, wait=True) as handle:
         yield lambda cards: durable_files.append_lines(

@@ -30,8 +30,8 @@ LEVEL = 0.05
 @dataclass(frozen=True, slots=True)
 class BlindSpots:
     """`never`: by cut the share of images that no query has among its first results. `counts` (images,): of how many
-    queries the first ten have each. `unfound` (images,): that a query asks for, and that none of those finds.
-    `kinds`: KIND_COLUMNS of kinds of images, by p."""
+    queries the first ten have each. `unfound` (images,): relevant to a query, and found by none of them. `kinds`:
+    KIND_COLUMNS of kinds of images, by p."""
 
     never: dict[int, float]
     gini: float

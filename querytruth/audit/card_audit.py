@@ -79,8 +79,8 @@ class CardAudit:
         return free[:count]
 
     def _list_again(self, answers: AuditAnswers) -> list[tuple[str, str]]:
-        """Return the pairs that are to be judged again, or a third time: of one person's a part, of two people's
-        all."""
+        """Return the pairs to judge again, or a third time: a part of them if one person judges each pair, all if two
+        do."""
         ratings = answers.ratings
         twice = [pair for pair, seen in ratings.items() if len(seen) > 1]
         chosen = (

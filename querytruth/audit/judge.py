@@ -35,7 +35,7 @@ _MAX_TOKENS, _YES_TOKENS = 200, 4
 
 
 def parse_judge_reply(text: str, grades: Collection[int]) -> int | None:
-    """Return the grade of a reply, or None where it gives none of the grades, or several."""
+    """Return the grade that a reply gives, or None where it gives no known grade, or several."""
     answer = reply_markup.strip_reasoning(text[:_MAX_CHARACTERS])
     found = {grade for part in _OBJECT.findall(answer) if (grade := _grade_of_object(part)) is not None}
     found = found or {int(number) for number in _GRADE.findall(answer)}
@@ -66,7 +66,7 @@ def _grade_of_object(part: str) -> int | None:
 
 
 def _quote(query: str) -> str:
-    """Return a query as JSON writes it: no text of it ends the quotation."""
+    """Return a query as a JSON string, so that no query can end the quotation."""
     return json.dumps(query, ensure_ascii=False)
 
 
@@ -184,7 +184,7 @@ class JudgeLabels:
 
 
 def choose_form(choice: JudgeOptions | None) -> JudgeForm:
-    """Return what is asked of a judge. Raises UserError for samples of one that scores pairs."""
+    """Return the form of a judge's questions. Raises UserError for `samples` with a model that scores pairs."""
     if choice is None:
         return "grade"
     if not chat.takes_pairs(choice.model):

@@ -85,8 +85,8 @@ def _weigh(grid: FloatArray) -> FloatArray:
 
 
 def _bound_count(expected: FloatArray, chance: FloatArray, alpha: float) -> int:
-    """Return the count that is exceeded with the chance `alpha`, of Poisson counts with these expectations, each of
-    which has a chance."""
+    """Return the count that is exceeded with probability `alpha`, for a mixture of Poisson counts with these
+    expectations and chances."""
     low, high = -1, int(expected.max() * 2) + 20
     while high - low > 1:  # at `high` the chance of more is at most alpha
         middle = (low + high) // 2

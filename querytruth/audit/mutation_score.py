@@ -106,7 +106,7 @@ def list_damages(images: pd.DataFrame, queries: pd.DataFrame, metric: Metric) ->
 
 
 def name_parts(images: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
-    """Yield what divides a gallery, with the part of each image; at least two parts."""
+    """Yield each way to divide a gallery, with the part of each image; at least two parts."""
     names = images["file_name"].astype("str").fillna("")
     latitude, longitude = (np.floor(images[side].astype(np.float64)) for side in ("latitude", "longitude"))
     squares = latitude.map("{:+.0f}".format) + longitude.map("{:+.0f}".format)  # of one degree
@@ -237,10 +237,10 @@ class DamageGate:
 
 
 def measure_kind(answers: AnsweredQueries, damage: Damage, gate: DamageGate) -> JsonRecord:
-    """Return what the gate makes of a kind: `smallest`, the smallest size that is stopped in 80% of the draws, `low`
-    to `high` its 95% interval (None: larger than all sizes). At the stated size: `stopped`, the share of draws; `loss`
-    of the figure; `changed`, the share of queries whose figure changed; `reason` why it is not caught, "" where it is,
-    and `further` queries that would help; `false_alarms` of `resamples`."""
+    """Return how the gate reacts to a kind of damage: `smallest`, the smallest size that is stopped in 80% of the
+    draws, `low` to `high` its 95% interval (None: larger than all sizes). At the stated size: `stopped`, the share of
+    draws; `loss` of the figure; `changed`, the share of queries whose figure changed; `reason` why it is not caught, ""
+    where it is, and `further` queries that would help; `false_alarms` of `resamples`."""
     found, first = None, dict[str, float]()  # the first size at which the rate, or an end of its interval, is enough
     for size in sorted({*SIZES, gate.size}):
         differences = _draw_differences(answers, damage, gate, size)

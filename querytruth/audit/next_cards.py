@@ -308,5 +308,5 @@ class AnsweredPool:
 
 
 def _divide(part: float, whole: float) -> float:
-    """Return the share of a whole; of nothing all of it is there."""
+    """Return the share of a whole; 1 where the whole is 0."""
     return part / whole if whole else 1.0

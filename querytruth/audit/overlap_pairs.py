@@ -152,7 +152,7 @@ def _table(ones: object, others: object, evidence: str, distances: RowIndices) -
 
 
 def find_bytes_alone(images: pd.DataFrame, hashed: pd.DataFrame, mode: str | None) -> pd.Series:
-    """Return by image that is compared by its bytes alone the reason: `not_read`, `little_structure`, or that
+    """Return, for each image that is compared by its bytes alone, the reason: `not_read`, `little_structure`, or that
     `render.mode` cut or framed it. `images`: image_id, width and height of the original; `hashed`: item, pixels and
     views of the set's copies, and the digests of the originals; `mode`: of the rendering, None without one."""
     known = hashed.drop_duplicates("item").set_index("item")  # the copy of an image comes before its original

@@ -69,8 +69,7 @@ def map_names(names: Iterable[str], pattern: str) -> dict[str, set[str]]:
 
 def find_pattern(ids: Iterable[str], images: "pd.DataFrame") -> tuple[str, int] | None:
     """Return the pattern that explains most of the ids, percent-encoded or not, and how many; None where none explains
-    half of them. Of two that explain as many, the one that leaves less to the texts around it, then the first of the
-    parts."""
+    half of them. Of two that explain as many, the one with the shorter texts around the id, then the first part."""
     looked_at = sorted({one for one in ids if 0 < len(one) <= _LONGEST})[:_EXAMPLES]
     best: tuple[str, int] | None = None
     for forms in (looked_at, [unquote(one) for one in looked_at]):

@@ -83,7 +83,8 @@ class PluginPackage:
             raise UserError(self.stage, item, first["msg"], "fix that option") from None
 
     def load_plugin(self, plugin: str, options: Mapping[str, Any]) -> Any:
-        """Return what the plug-in's `load` makes of the options. Raises UserError, too, for a missing library."""
+        """Return the result of the plug-in's `load` with these options. Raises UserError, too, for a missing
+        library."""
         parsed = self.parse_options(plugin, options)
         try:
             return self.import_plugin(plugin).load(parsed)

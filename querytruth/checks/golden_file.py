@@ -82,7 +82,7 @@ class GoldenFile(StrictModel):
 
 def load_golden(path: Path, given: Mapping[str, Path]) -> GoldenFile:
     """Return the file, with the `given` paths in place of its own, and each image under its path below the folder.
-    Raises UserError for what cannot be."""
+    Raises UserError for a key or a case that is not valid."""
     keys = read_golden_keys(path)
     if "system" in given or "run" in given:
         keys = {name: value for name, value in keys.items() if name not in ("system", "run")}
@@ -100,7 +100,7 @@ def load_golden(path: Path, given: Mapping[str, Path]) -> GoldenFile:
 
 
 def read_golden_keys(path: Path) -> dict[str, JsonValue]:
-    """Return what a file holds, with absolute paths; each case is checked. Raises UserError."""
+    """Return the content of a golden file, with absolute paths; each case is checked. Raises UserError."""
     if path.suffix.lower() not in (".yaml", ".yml"):
         return {"cases": _read_table_cases(path)}
     with translate_read_errors(STAGE, path, "fix the file", also=(yaml.YAMLError,)):

@@ -108,7 +108,7 @@ def _measure(metric: str, found: Sequence[int], wanted: int) -> float:
 
 
 def list_notes(cases: Sequence[CheckedCase]) -> Iterator[str]:
-    """Yield what a reader of the cases must know."""
+    """Yield notes on how to read the cases."""
     ids = [hit.id for case in cases for hit in case.answer.hits]
     if outside := [one.removeprefix(NO_IMAGE) for one in ids if one.startswith(NO_IMAGE)]:
         such = f"(such as {outside[0][:80]!r})"

@@ -121,7 +121,7 @@ def _build(request: requests.BuildRequest, plan: bool, prefect: bool, json: bool
 
 
 def run_build(request: requests.BuildRequest, prefect: bool) -> BuildResult:
-    """Build in process, or under Prefect where that is asked for: a configured server alone asks for nothing."""
+    """Build in process, or under Prefect if the request asks for it: a configured server alone does not."""
     from flows.flow_entrypoint import configured_server
     from querytruth.api import set_builds
 

@@ -88,7 +88,7 @@ def _ask(question: str) -> str:
 
 
 def _choose(text: str, images: list[str]) -> list[dict[str, object]]:
-    """Ask until the reply is numbers of images; return the case, or none."""
+    """Ask until the reply has numbers of images; return the case, or None."""
     while reply := _ask(_QUESTION).replace(",", " ").split():
         if reply == ["0"]:
             return [{"query": text, "nothing": True}]

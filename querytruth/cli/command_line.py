@@ -53,7 +53,7 @@ def option(
 
 
 def group(name: str, about: str) -> App:
-    """Return a command that has commands of its own."""
+    """Return a command with sub-commands."""
     return App(name=name, help=about, group_parameters="Options", group_commands="Commands")
 
 
@@ -85,7 +85,7 @@ def complete_formats(context: CompletionContext) -> list[str]:
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Give a function the signature of its command: arguments by place alone, options by name alone, groups of options
-    in the place of dataclasses and requests. A parameter `given` gets the names of what was typed."""
+    in the place of dataclasses and requests. A parameter `given` receives the names of the options that were typed."""
     signature = inspect.signature(function, eval_str=True)
     by_place: list[inspect.Parameter] = []
     by_name: list[inspect.Parameter] = []

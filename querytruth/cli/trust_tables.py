@@ -159,7 +159,7 @@ def show_notice(found: JsonRecord) -> None:
 
 
 def show_typing(name: str, kinds: list[JsonRecord]) -> None:
-    """Print what a system loses where its queries are typed otherwise, and the query that loses most."""
+    """Print how much a system loses when its queries are typed differently, and the query that loses most."""
     rows: list[list[object]] = []
     for one in kinds:
         difference = f"{one['difference']:+.4f} [{one['low']:+.4f}, {one['high']:+.4f}]"

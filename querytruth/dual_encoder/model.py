@@ -55,7 +55,7 @@ class ImageEncoder(nn.Module):
 
 
 class TransformerTextEncoder(nn.Module):
-    """BERT, or what takes the same."""
+    """BERT, or a model with the same inputs."""
 
     def __init__(self, backbone: nn.Module) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class DualEncoder(nn.Module):
 
 def build_dual_encoder(images: nn.Module, texts: nn.Module | dict[str, Any], heads: dict[str, Any]) -> DualEncoder:
     """Return the model of two models of transformers, or, in place of the second, of a recurrent network's parameters;
-    `heads`: what else DualEncoder takes."""
+    `heads`: the other arguments of DualEncoder."""
     text_encoder = RecurrentTextEncoder(**texts) if isinstance(texts, dict) else TransformerTextEncoder(texts)
     return DualEncoder(ImageEncoder(images), text_encoder, **heads)
 

@@ -176,8 +176,8 @@ ReversedScores = tuple[float, int]
 
 
 def find_reversed_scores(ranked: RankedRun) -> ReversedScores | None:
-    """Return how far a run is below chance among its results, None where it is not, or by too few queries. A list of
-    the nearest images with their distances reads backwards, and so does a whole gallery."""
+    """Return how far a run is below chance among its results; None where it is not below, or has too few queries. A
+    list of the nearest images with their distances reads backwards, and so does a whole gallery."""
     hits, returned = ranked.hits, ranked.returned_counts
     relevant = hits.sum_per_query()
     behind = (returned[hits.query] - hits.rank) - (relevant[hits.query] - hits.ordinal)

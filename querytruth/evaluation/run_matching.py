@@ -1,10 +1,10 @@
 """Matches runs with a set: results that it does not know keep their ranks, results that nobody judged are pooled.
 
 A result that the set never listed is an unjudged image: without it the next one would move up, and the figure would be
-better than what a person saw. What another version has, and what a sample of a larger collection listed and left out,
-is left out and counted (Sakai, "Alternatives to Bpref", SIGIR 2007: condensed lists). The pool is what several runs
-returned first and nobody judged (Sparck Jones and van Rijsbergen, "Report on the need for and provision of an 'ideal'
-information retrieval test collection", 1975).
+better than what a person saw. Images of another version, and those that a sample of a larger collection listed and left
+out, are left out and counted (Sakai, "Alternatives to Bpref", SIGIR 2007: condensed lists). The pool is the set of
+unjudged images that several runs returned first (Sparck Jones and van Rijsbergen, "Report on the need for and provision
+of an 'ideal' information retrieval test collection", 1975).
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set

@@ -156,7 +156,8 @@ def _produce_run(
     max_unknown: float | None = None,
     outside: str | None = None,
 ) -> tuple[SystemRun, MatchedRun]:
-    """Return the run of a system, and what counts of it, an image per duplicate group; all of it for bare judgments."""
+    """Return the run of a system, and the part of it that counts, with one image per duplicate group; all of it for
+    bare judgments."""
     answer = system.produce_run(view, choose_search_depth(view.spec.metrics, view.spec.truth, k))
     answer = _leave_out_padding(answer)
     if view.gallery_ids is None:

@@ -180,7 +180,7 @@ def choice_field(name: str, label: str, options: Mapping[str, str], every: str =
 
 
 def state_field(label: str = "Decided", decided: str = "by you", **more: str) -> CardData:
-    """Return the field of what is decided."""
+    """Return the field that names the decided item."""
     states = {"all": "all", "open": "not yet", "decided": decided, **more}
     return choice_field("state", label, {state: translate(text) for state, text in states.items()})
 

@@ -108,7 +108,7 @@ def _to_decisions(chosen: dict[tuple[str, str], str], tables: Tables, source: st
 
 
 def _iterate_judgments(file: Path, encoding: str) -> Iterator[_Judgment]:
-    """Yield the rows of qrels (query 0 image grade), or of a table whose columns have one of the usual names."""
+    """Yield the rows of qrels (query 0 image grade), or of a table whose columns have usual names."""
     if file.suffix.lower() not in TABLE_SUFFIXES:
         for row in read_trec_qrels(file).itertuples(index=False):
             yield _Judgment(f"{row.query_id} {row.image_id}", str(row.query_id), str(row.image_id), str(row.relevance))

@@ -47,7 +47,7 @@ class ItemJudgment:
 
 @dataclass(frozen=True, slots=True)
 class RankedItem:
-    """A returned image. For a relevant one that was not returned `score` is NaN and `rank` is None."""
+    """A returned image. For a relevant image that was not returned, `score` is NaN and `rank` is None."""
 
     item_id: str
     rank: int | None

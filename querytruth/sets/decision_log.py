@@ -83,9 +83,8 @@ def list_decision_ids(lines: Sequence[str]) -> set[str]:
 def find_log_problems(
     lines: Sequence[str], record: Mapping[str, Any] | None, expected_ids: Collection[str], version: str
 ) -> list[str]:
-    """Return what a log lost since a version was published, one text for each kind of loss. `record`: of the log in
-    the version's manifest (None: of a log that was empty); `expected_ids`: the decisions in
-    effect there."""
+    """Return the losses of a log since a version was published, one text for each kind. `record`: of the log in the
+    version's manifest (None: of a log that was empty); `expected_ids`: the decisions in effect there."""
     problems = []
     if lost := sorted(set(expected_ids) - list_decision_ids(lines)):
         more = ", …" if len(lost) > _SHOWN else ""

@@ -82,7 +82,7 @@ def group_equivalent_queries(queries: pd.DataFrame) -> dict[str, tuple[str, ...]
 
 
 def order_equivalent(language: str, text: str, query_id: str) -> tuple[bool, int, str]:
-    """Return what equivalent queries are sorted by."""
+    """Return the sort key of equivalent queries."""
     return language != "zh", len(text), query_id
 
 
@@ -265,7 +265,8 @@ def join_spellings(name: str) -> str:
 
 
 def simplify_name(name: str) -> str:
-    """Return what names of things are compared by: case, hyphens, articles and the plural's s make no difference."""
+    """Return the key by which names of things are compared: case, hyphens, articles and the plural's s make no
+    difference."""
     words = [word for word in re.split(r"[\s\-_]+", join_spellings(name).casefold()) if word not in ("a", "an", "the")]
     return " ".join(word.removesuffix("s") if len(word) > 3 else word for word in words)
 

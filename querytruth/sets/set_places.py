@@ -18,8 +18,8 @@ RemoteUse = Literal["refused", "tables", "whole"]
 
 def find_set(spec: str, out: Path = DATASETS_FOLDER, *, remote: RemoteUse = "refused") -> Path:
     """Return the version's folder for `name`, `name/v3` or a path; for a URL in object storage the folder of a
-    read-only copy, with or without image files. Raises UserError where there is none, and for a URL unless `remote`
-    allows it."""
+    read-only copy, with or without image files. Raises UserError where there is no such set, and for a URL unless
+    `remote` allows it."""
     if (url := join_set_url(spec, str(out))) is not None:
         if remote == "refused":
             raise UserError("find set", SetUrl.parse(url), "is in object storage; this works on disk only", FETCH_FIRST)

@@ -157,7 +157,7 @@ class BucketObjects:
 
     def fetch_file(self, name: str, path: Path, sha256: str, max_bytes: int) -> tuple[bool, bool]:
         """Put an object's bytes into a file, in one step, and create its folder, where they have this digest. Return
-        whether the object is there, and whether it was put. Raises ObjectTooLargeError, and OSError."""
+        whether the object exists, and whether this call stored it. Raises ObjectTooLargeError, and OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary, digest = path.with_name(f".{path.name}.{secrets.token_hex(8)}"), hashlib.sha256()
         try:

@@ -229,7 +229,7 @@ def make_staging_folder(parent: Path) -> Path:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Return whether no run writes to the folder any more. One that has no name of ours is."""
+    """Return whether no run writes to the folder any more. A folder with any other form of name counts as abandoned."""
     if not (named := _STAGING_NAME.fullmatch(folder.name)):
         return True
     if named[1] == _hash_machine() and not process_start(int(named[2])):

@@ -23,7 +23,7 @@ _LONGEST = 120  # bytes of a line that is shown in other encodings
 
 
 def report_profile(path: Path, *facts: str) -> None:
-    """Report one line of what a file was taken for."""
+    """Report in one line how a file is read."""
     if any(facts):
         current_run().reporter.log(f"{path.name}: {'; '.join(filter(None, facts))}")
 
@@ -66,7 +66,7 @@ def _decode_rows(rows: Sequence[bytes], encoding: str) -> str:
 
 
 def fold_name(name: str) -> str:
-    """Return the name of a column without what writers differ in."""
+    """Return the name of a column without differences of case, width and blanks."""
     return unicodedata.normalize("NFKC", name).strip().casefold().replace(" ", "_")
 
 

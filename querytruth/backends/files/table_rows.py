@@ -152,8 +152,8 @@ def iterate_rows(
     objects: bool = False,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the place (file and line) and the cells of every row; the table must have the columns, and the optional
-    ones come with them where it has them. Cells are texts, of JSON lines and Parquet what is there, but lists, bytes
-    and the like where they may be `objects` alone. Raises UserError."""
+    ones come with them where it has them. Cells are texts; those of JSON lines and Parquet keep their types, but lists,
+    bytes and the like need `objects`. Raises UserError."""
     with translate_read_errors(stage, path):
         if path.suffix.lower() in (".parquet", *OBJECT_SUFFIXES):
             is_parquet = path.suffix.lower() == ".parquet"
@@ -174,7 +174,8 @@ def iterate_rows(
 
 
 def refuse_objects(place: str, stage: str, cells: Iterable[object]) -> None:
-    """Raise UserError for a cell that is neither text nor number: nobody wants to read how it is printed."""
+    """Raise UserError for a cell that is neither text nor number: its printed form would not be a text that people
+    wrote."""
     if wrong := next((cell for cell in cells if isinstance(cell, dict | list | bytes)), None):
         reason = f"has a {type(wrong).__name__} where a text is needed"
         raise UserError(stage, place, reason, "name another column, or write texts into it")

@@ -118,7 +118,7 @@ def _unique_keys_alone(pairs: list[tuple[str, Any]]) -> None:
 
 
 def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the members of an object. Raises ValueError for a key that is there twice."""
+    """Return the members of an object. Raises ValueError for a duplicate key."""
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]

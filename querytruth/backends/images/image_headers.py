@@ -103,7 +103,7 @@ def find_image_page(data: bytes) -> int:
 
 
 def _directories(data: bytes) -> Iterator[_Directory]:
-    """Yield the directories, each followed by those below it; until one is cut or is there a second time."""
+    """Yield the directories, each followed by those below it; stop at one that is cut off or that was already read."""
     order = "<" if data[:2] == b"II" else ">"
     is_big = data[2:4] in (b"+\x00", b"\x00+")
     head = struct.Struct(order + ("Q" if is_big else "I"))

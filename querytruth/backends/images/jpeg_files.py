@@ -180,7 +180,7 @@ def sample_colours(image: Image.Image) -> NDArray[np.uint8]:
 
 
 def _decode_with_pillow(data: bytes, reduced: tuple[int, int], scale: int, mode: str) -> Image.Image:
-    """Decode what libjpeg warns of."""
+    """Decode a JPEG for which libjpeg gives a warning."""
     image = Image.new(mode, reduced)
     image.frombytes(data, "jpeg", (mode, "", scale, 0))
     return image

@@ -332,7 +332,7 @@ def _read_entry(entry: Properties, form: str) -> Iterator[Fact]:
 
 
 def read_file(location: str) -> WrittenFacts:
-    """Return the facts of a file by its path; links are not followed. What cannot be read is a line."""
+    """Return the facts of a file by its path; links are not followed. An unreadable file or entry gives a line."""
     suffix = Path(location).suffix.lower()
     try:
         handle = open_file(location, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -121,8 +121,8 @@ class QuestionLeases:
 
 
 def is_over(holder: str, expires: float) -> bool:
-    """Return whether a lease has expired, lasts longer than any that is given, as by a clock that is set wrong, or its
-    holder was a process of this machine that has ended."""
+    """Return whether a lease has expired, ends later than any lease can (by a clock that is set wrong), or was held by
+    a process of this machine that has ended."""
     if not 0 <= expires - time.time() <= _SECONDS + _CLOCKS_DIFFER:
         return True
     machine, process, start, _ = holder.split(" ")

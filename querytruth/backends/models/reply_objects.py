@@ -106,7 +106,7 @@ class PastRun(NamedTuple):
 
 
 def describe_answer(identity: str, place: AnswerPlace, request: ChatRequest, answer: ChatAnswer) -> StoredAnswer:
-    """Return what is stored of an answer that arrived now; `identity` is the model's, as canonical JSON."""
+    """Return the stored form of an answer that arrived now; `identity` is the model's, as canonical JSON."""
     kind, reason, text = stored_answers.describe_answer(answer)
     return StoredAnswer(
         *place,
@@ -155,7 +155,7 @@ def read_answer(url: str, data: bytes, place: AnswerPlace) -> StoredAnswer:
 
 
 def decode(url: str, data: bytes, kind: type[R], next_step: str = _DAMAGED) -> R:
-    """Return what is in an object. Raises UserError with its URL."""
+    """Return the content of an object. Raises UserError with its URL."""
     return _named(url, lambda: msgspec.json.decode(data, type=kind), next_step)
 
 
@@ -177,7 +177,7 @@ def write_index(kind: str, value: object) -> tuple[str, bytes]:
 
 
 def read_index(url: str, data: bytes, kind: type[R]) -> R:
-    """Return what is in such an object. Raises UserError."""
+    """Return the content of such an object. Raises UserError."""
 
     def parse() -> R:
         _check_name(url, data)

@@ -344,7 +344,7 @@ class ReplyStore:
 
 
 def _paces_of(identity: ModelIdentity) -> str:
-    """Return what the names of a model's runs begin with."""
+    """Return the prefix of the names of a model's runs."""
     return f"paces/{reply_objects.digest(stored_answers.canonical_json_text(identity.as_record()).encode())[:32]}/"
 
 

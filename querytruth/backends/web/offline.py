@@ -64,7 +64,8 @@ def _look_up(host: str) -> list[Any]:
 
 
 def _set_hub_offline(value: str | None) -> str | None:
-    """Set what the hub's library reads, for this process and those that it starts. Return the value before."""
+    """Set the variables that the hub's library reads, for this process and those that it starts. Return the value
+    before."""
     before = os.environ.get("HF_HUB_OFFLINE")
     if value is None:
         os.environ.pop("HF_HUB_OFFLINE", None)

@@ -51,7 +51,7 @@ class BodyUnpacker:
         self._received, self._unpacked, self._is_first = 0, 0, True
 
     def unpack(self, packed: bytes) -> Iterator[bytes]:
-        """Yield what a piece of the body holds."""
+        """Yield the unpacked bytes of a piece of the body."""
         self._received += len(packed)
         if self._received > self._most:
             raise RefusedFetch("too_many_bytes", "final", f"more than {self._most} bytes")

@@ -90,7 +90,8 @@ def build_image_table(rows: Iterable[ImportRow], columns: Sequence[str] = ()) ->
 
 
 def build_judgment_table(rows: Iterable[ImportRow], judged_by: str) -> pd.DataFrame:
-    """Return judgments from (query, image, relevance); one too large for any column is another that is refused."""
+    """Return judgments from (query, image, relevance); a relevance too large for any column becomes another value that
+    is refused."""
     frame = pd.DataFrame(list(rows), columns=["query", "image", "relevance"], dtype="object")
     frame["relevance"] = [max(min(relevance, _FAR), -_FAR) for relevance in frame["relevance"]]
     frame = frame.astype({"query": "str", "image": "str", "relevance": "int64"})

@@ -65,7 +65,7 @@ def _find_task_file(source: Path, split: str) -> Path:
 
 
 def _retrieval(lines: _Lines) -> _QueriesAndJudgments:
-    """Return every line is a query of its own, as in the publisher's evaluation."""
+    """Return every line as a query of its own, as in the publisher's evaluation."""
     queries = [(f"{name} {line.text}", line.text.strip()) for _, line, name in lines]
     return queries, [(f"{name} {line.text}", name, 1) for _, line, name in lines]
 

@@ -53,7 +53,7 @@ class PairModel:
         return {} if self._captions is None else {"captions": self._captions.identity.revision[:12]}
 
     def show(self, image: chat.ChatImage) -> Document | chat.Failure:
-        """Return what of an image is compared, where no captions are, or why it cannot be."""
+        """Return the upright image, which is compared where there are no captions, or why it cannot be read."""
         return open_upright(image)
 
     def score(self, pairs: list[tuple[chat.ChatRequest, Document]]) -> Sequence[float]:

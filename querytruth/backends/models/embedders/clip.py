@@ -109,7 +109,7 @@ def _load_parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
 
 
 def _find_defect(model: Any, missing: Iterable[str], tokenizer: Any) -> str:
-    """Return what transformers does not report: random weights, or a tokenizer of special tokens only."""
+    """Return a fault that transformers does not report: random weights, or a tokenizer of special tokens only."""
     if not (hasattr(model, "get_image_features") and hasattr(model, "get_text_features")):
         return f"is a {type(model).__name__}, which does not embed images and texts"
     if missing := sorted(missing):

@@ -106,7 +106,7 @@ class EndpointImageEmbedder(EndpointEmbedder):
 
 
 def _digest_of_place(options: EmbeddingsOptions) -> str:
-    """Return what tells endpoints apart that serve something else under one model name."""
+    """Return the options that distinguish endpoints that serve different models under one name."""
     return hashlib.sha256(f"{options.url} {options.format} {options.dimensions}".encode()).hexdigest()[:12]
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import querytruth as qt
+from querytruth.audit import card_audit
 from querytruth.audit.audit_files import lock_cards, read_audit, read_cards
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_log import append_decisions
@@ -138,6 +139,17 @@ def test_people_who_judge_at_once_are_asked_different_cards(run: Run, world: Pat
         answer(client, held[name][0])
     asked = [key for client in clients.values() for key in next_cards(client)["keys"]]
     assert len(asked) == len(set(asked)) and not set(asked) & {keys[0] for keys in held.values()}
+
+
+def test_an_answered_card_is_not_asked_of_others_even_when_its_claim_has_ended(
+    run: Run, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(card_audit, "_CLAIM_SECONDS", 0)
+    start(run, world)
+    client = page(world, "an")
+    key = next_cards(client)["keys"][0]
+    answer(client, key)
+    assert key not in next_cards(page(world, "bo"))["keys"]
 
 
 def test_a_killed_page_loses_no_answer_and_asks_none_twice(run: Run, world: Path) -> None:

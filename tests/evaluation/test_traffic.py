@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from builders.queries.search_log import assign_strata, draw_queries
 from querytruth.evaluation.traffic import estimate_log_mean, measure_traffic, select_log_sample
@@ -40,6 +41,19 @@ def test_ten_right_queries_leave_room_for_a_wrong_one() -> None:
     mean, low, high = estimate_log_mean(np.ones(10), draw(*[("tail", 0.01, 1)] * 10), "questions")
     assert mean == pytest.approx(1) and high == pytest.approx(1)
     assert 0.025**0.1 - 0.01 <= low <= 0.025**0.1 + 0.01, "Clopper and Pearson's of ten hits"
+
+
+def test_an_interval_is_that_of_korn_and_graubard() -> None:
+    """Survey Methodology 24 (1998): Clopper and Pearson's with p (1 - p) / variance draws, fewer where the degrees of
+    freedom are; the variance is that of a stratified mean (Cochran)."""
+    sample, values = draw(*[("head", 0.5, 1)] * 3, *[("tail", 0.1, 1)] * 4), np.array([1, 1, 0, 1, 0, 0, 1])
+    mean, shares, counts = 24 / 46, np.array([6, 40]) / 46, np.array([3, 4])
+    parts = shares**2 * (1 - np.array([0.5, 0.1])) * (1 / 3) / counts
+    freedom = parts.sum() ** 2 / (parts**2 / (counts - 1)).sum()
+    draws = mean * (1 - mean) / parts.sum() * (stats.t.ppf(0.975, 6) / stats.t.ppf(0.975, freedom)) ** 2
+    low = stats.beta.ppf(0.025, draws * mean, draws * (1 - mean) + 1)
+    high = stats.beta.ppf(0.975, draws * mean + 1, draws * (1 - mean))
+    assert estimate_log_mean(values, sample, "questions") == pytest.approx((mean, low, high))
 
 
 def test_figures_are_weighted_only_where_every_query_knows_its_chances() -> None:

@@ -240,6 +240,12 @@ def test_an_edit_of_an_edit_is_rebuilt_from_the_start() -> None:
     assert digest(applied([d for d in log if d.decision_id in in_effect])[0]) == digest(third)
 
 
+def test_edits_of_edits_fit_in_whatever_order_two_logs_were_joined() -> None:
+    log = [on("q_dog", "edit", text="小狗", new_text="小小狗"), on("q_dog", "edit", new_text="小狗")]
+    _, outcome, _ = applied([*log, on("q_dog", "drop", text="小小狗", image_id="img_2")])
+    assert not outcome.stale
+
+
 def test_an_undone_edit_gives_the_first_text_back() -> None:
     log = [on("q_dog", "edit", new_text="小狗"), on("q_dog", "edit", text="小狗", new_text="狗")]
     assert digest(applied(log)[0]) == digest(pets())

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,23 @@ def test_the_words_that_lexical_goes_by(tmp_path: Path) -> None:
     path.write_text("name,caption\na,b\n")
     with pytest.raises(UserError, match="has the columns name, caption"):
         result(judged, systems.make_baseline("lexical", texts=path))
+
+
+@pytest.mark.parametrize(("direction", "copy_of"), [(TEXT_TO_IMAGE, "image_id"), (IMAGE_TO_TEXT, "query_id")])
+def test_a_copy_counts_as_its_image_whether_it_is_found_or_searched_with(
+    tmp_path: Path, direction: str, copy_of: str
+) -> None:
+    judged = load_judged_set(publish_small_set(tmp_path, small_tables()).path)
+    judged = replace(judged, representatives=pd.Series({"img_copy": image_id_of("dog")}))
+    rows = {"query_id": query_id_of("dog"), "image_id": image_id_of("dog"), "score": 1.0}
+    if direction == IMAGE_TO_TEXT:
+        rows |= {"query_id": rows["image_id"], "image_id": rows["query_id"]}
+    run = pd.DataFrame([rows | {copy_of: "img_copy"}]).astype({"query_id": "category", "image_id": "category"})
+    run.to_csv(tmp_path / "run.csv", index=False)
+    system = systems.load_run_system(tmp_path / "run.csv", judged)
+    view = build_evaluation_view(judged, direction, ("hit@1",), (0.9,))
+    per_query = score_system(view, system, max_unknown=1).result.per_query["hit@1"]
+    assert per_query[rows["query_id"]] == 1 and per_query.sum() == 1
 
 
 # --- results on disk

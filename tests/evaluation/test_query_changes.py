@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from querytruth.evaluation import query_changes
-from querytruth.evaluation.judged_sets import build_evaluation_view, load_judged_set
+from querytruth.evaluation.encoded_sets import IMAGE_CHANGES
+from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view, load_judged_set
 from querytruth.evaluation.program_systems import make_search_system
 from querytruth.evaluation.query_changes import QUERY_CHANGES, change_queries, measure_changes
 from querytruth.evaluation.steps import score_system
+from querytruth.evaluation.systems import EvaluatedSystem
 from tests.small_sets import image_id_of, publish_small_set, small_tables
 
 RIGHT = {"a dog, wet": "dog", "沙滩上的狗": "beach", "'cat'\nasleep": "cat", "-1": "dog"}
@@ -62,3 +64,16 @@ def test_what_a_search_loses_by_typing_is_exact_and_counts_changed_queries_alone
     assert "without accents" not in found.index  # no query has one
     same = change_queries(judged, "doubled blanks")[1]
     assert len(same) == 3
+
+
+def test_a_system_that_encodes_images_is_measured_on_each_change_of_them(tmp_path: Path) -> None:
+    judged = load_judged_set(publish_small_set(tmp_path, small_tables(graded=False)).path)
+    system, blind = make_search_system(find_by_text, "exact"), make_search_system(lambda *_: [image_id_of("tree")], "x")
+    scored = score_system(build_evaluation_view(judged, "text_to_image", ["hit@1"], ()), system)
+    spoilt, *others = IMAGE_CHANGES
+
+    def load(_judged: JudgedSet, change: str) -> EvaluatedSystem:
+        return blind if change == spoilt else system
+
+    found = measure_changes(judged, load, scored, "hit@1", encodes_images=True).set_index("kind")
+    assert found.loc[[spoilt, *others, "upper case"], "after"].tolist() == [0.0, *[1.0] * len(others), 1.0]

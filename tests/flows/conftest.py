@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.prefect_test_server import prefect_environment
+
 _BUILD = """
 import sys
 from pathlib import Path
@@ -70,16 +72,9 @@ def under_prefect(tmp_path: Path) -> Callable[..., str]:
 
     def run(kind: str, definition: Path, runner: str = "threads") -> str:
         (tmp_path / "build.py").write_text(_UNDER_PREFECT)
-        home = {
-            "PREFECT_HOME": str(tmp_path / "home"),
-            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-            "DO_NOT_TRACK": "1",
-            "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
-            "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-        }
         arguments = [sys.executable, str(tmp_path / "build.py"), kind, str(definition), runner]
-        done = subprocess.run(arguments, env={**os.environ, **home}, capture_output=True, text=True, timeout=280)
+        environment = prefect_environment(tmp_path / "home")
+        done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=280)
         assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-3000:]
         return done.stdout
 

@@ -1,14 +1,10 @@
 """The gallery build, end to end: from a folder of whatever was found to a published set, the same however it is run."""
 
-import io
-import json
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile, ZipInfo
 
-import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
@@ -145,28 +141,19 @@ def test_a_new_cut_needs_no_new_scan(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert told["filter"]["rejected"] == {"nearly_uniform": 1}
 
 
-@pytest.mark.thorough
-def test_lists_tables_and_urls_are_sources_too(tmp_path: Path) -> None:
-    folder = fill_pile(tmp_path / "pile")
-    names = [f"day {n % 4}/{n:02}.jpg" for n in range(12)]
-    (folder / "some.txt").write_text("\n".join([*names[:5], "gone.jpg", "../outside.jpg", names[0]]))
-    told = build(define_gallery(tmp_path / "list", folder / "some.txt", render=None))
-    assert stages(told.manifest)["list"]["rejected"] == {"listed_twice": 1, "not_a_relative_name": 1}
-    assert stages(told.manifest)["scan"]["quarantined"] == {"missing": 1}
-    rows = ["path,licence,source_url,taken_at,latitude,longitude"]
-    rows += [f"{names[0]},CC0,https://example.org/0,1999-01-01T00:00:00,1,2", f"{names[1]},,,,,"]
-    draw_scene(60).save(folder / "bare.png")
+def test_a_table_says_of_its_images_what_the_camera_does_not(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    for number in range(2):
+        save_photo(photos / f"{number}.jpg", number)
+    draw_scene(60).save(photos / "bare.png")
+    rows = ["0.jpg,CC0,https://example.org/0,1999-01-01T00:00:00,1,2", "1.jpg,,,,,"]
     rows.append("bare.png,CC BY 4.0,,2001-02-03T04:05:06,-33.5,151.25")
-    (folder / "some.csv").write_text("\n".join(rows))
-    tables = set_files.read_set(build(define_gallery(tmp_path / "table", folder / "some.csv", render=None)).path).tables
-    images = tables.images.set_index("file_name")
-    assert images.loc[names[0], ["licence", "source_url"]].tolist() == ["CC0", "https://example.org/0"]
-    assert images.loc[names[0], "taken_at"] == "2024-05-01T10:00:00", "the camera knows better than the table"
+    (photos / "some.csv").write_text("\n".join(["path,licence,source_url,taken_at,latitude,longitude", *rows]))
+    result = build(define_gallery(tmp_path, photos / "some.csv", render=None), workers=1)
+    images = set_files.read_set(result.path).tables.images.set_index("file_name")
+    assert images.loc["0.jpg", ["licence", "source_url"]].tolist() == ["CC0", "https://example.org/0"]
+    assert images.loc["0.jpg", "taken_at"] == "2024-05-01T10:00:00", "the camera knows better than the table"
     assert images.loc["bare.png", ["taken_at", "latitude"]].tolist() == ["2001-02-03T04:05:06", -33.5]
-    shutil.make_archive(str(tmp_path / "album"), "zip", folder / "day 0")
-    url = f"zip://::file://{tmp_path / 'album.zip'}"
-    zipped = build(define_gallery(tmp_path / "zip", url))
-    assert set(set_files.read_set(zipped.path).tables.images["file_name"]) == {"00.jpg", "04.jpg", "08.jpg"}
 
 
 class _UnmarkedName(ZipInfo):
@@ -221,16 +208,6 @@ def test_a_plan_counts_and_writes_nothing(tmp_path: Path) -> None:
         assert plan_set(load_definition(path, [], "gallery"))["known_from_before"] == 19
 
 
-def test_the_output_below_the_images_is_not_scanned(tmp_path: Path) -> None:
-    folder = tmp_path / "pile"
-    for n in range(5):
-        save_photo(folder / f"{n}.jpg", n)
-    path = define_gallery(folder, folder, render=None)
-    first, second = build(path), build(path, "title=again")
-    assert first.manifest["counts"]["images"] == second.manifest["counts"]["images"] == 5
-    assert stages(second.manifest)["list"]["entered"] == 6, "five images and the definition"
-
-
 @pytest.mark.parametrize(
     ("keys", "line"),
     [
@@ -250,12 +227,6 @@ def test_a_build_says_what_it_leaves_out_and_what_it_lacks(keys: dict[str, Any],
     assert any(line in one for one in said.lines), said.lines
 
 
-def encoded(seed: int, size: tuple[int, int]) -> bytes:
-    values, out = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8), io.BytesIO()
-    Image.fromarray(values).resize(size, Image.Resampling.BICUBIC).save(out, "JPEG", quality=90)
-    return out.getvalue()
-
-
 def damaged(data: bytes) -> bytes:
     """All but the last codes, closed by an end mark."""
     header = read_plain_jpeg_header(data)
@@ -264,12 +235,11 @@ def damaged(data: bytes) -> bytes:
 
 
 def test_a_damaged_file_does_not_stand_for_a_smaller_whole_one(tmp_path: Path) -> None:
-    (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "large.jpg").write_bytes(damaged(encoded(1, (640, 480))))
-    (tmp_path / "photos" / "small.jpg").write_bytes(encoded(1, (320, 240)))
-    keys = {"name": "pile", "kind": "gallery", "images": str(tmp_path / "photos"), "out": str(tmp_path / "sets")}
-    (tmp_path / "gallery.yaml").write_text(json.dumps(keys))
-    result = build_set(load_definition(tmp_path / "gallery.yaml", [], "gallery"))
+    for name, size in {"large.jpg": (640, 480), "small.jpg": (320, 240)}.items():
+        save_photo(tmp_path / "photos" / name, 1, size=size)
+    large = tmp_path / "photos" / "large.jpg"
+    large.write_bytes(damaged(large.read_bytes()))
+    result = build(define_gallery(tmp_path, tmp_path / "photos"), workers=1)
     tables = set_files.read_set(result.path).tables
     assert tables.images["file_name"].tolist() == ["small.jpg"]
     row = tables.ledger.set_index("item").loc["large.jpg"]

@@ -20,7 +20,6 @@ from PIL import Image
 
 from builders.imported_set import ImportDefinition
 from builders.publication import BuiltTables, publish_built, publish_decisions
-from flows.definition_loader import parse_definition
 from flows.import_set import import_set
 from flows.rebuild import list_outside_names, rebuild_tables
 from querytruth.backends.files.durable_files import file_sha256
@@ -66,27 +65,6 @@ def reasons(stored: StoredSet) -> dict[str, int]:
     return counts
 
 
-PAIRS = [("huggingface", "mteb"), ("mteb", "csv"), ("csv", "huggingface"), ("croissant", "csv")]
-
-
-@pytest.mark.parametrize(("first", "second"), PAIRS)
-@pytest.mark.thorough
-def test_a_set_comes_back_the_same_through_every_two_formats_that_hold_all(
-    first: str, second: str, tmp_path: Path
-) -> None:
-    there = publish_small_set(tmp_path, small_tables())
-    for number, name in enumerate((first, second)):
-        exporters.export_set(name, there, tmp_path / f"{number}-{name}", facts={"places"})
-        back = imported(tmp_path / f"{number}-{name}", WHOLE[name], tmp_path / f"{number}-sets")
-        assert digest(back) == digest(there)
-        assert back.manifest["grades"] == SMALL_SET_GRADES
-        assert (back.manifest["title"], back.manifest["licence"]) == ("A small set", "CC0-1.0")
-        assert list(set_files.verify_set(back.path)) == []
-        for path in back.tables.images["path"]:
-            assert Image.open(back.path / path).height == 16
-        there = back
-
-
 @pytest.mark.parametrize(
     ("name", "mode"), [("huggingface", "squash"), *((name, "longer_side") for name in sorted(WHOLE))]
 )
@@ -104,8 +82,11 @@ def test_an_exported_set_says_how_large_its_images_are_and_comes_back_the_same(
     original = there.tables.images[["width", "height"]].to_numpy().tolist()
     assert sizes.to_numpy().tolist() == [a + b for a, b in zip(original, rendered, strict=True)]
     back = imported(tmp_path / "out", WHOLE[name], tmp_path / "again")
-    assert digest(back) == digest(there)
+    assert digest(back) == digest(there) and list(set_files.verify_set(back.path)) == []
     assert get_render_options(back.manifest) == {"size": 24, "mode": mode}
+    assert back.manifest["grades"] == SMALL_SET_GRADES
+    assert (back.manifest["title"], back.manifest["licence"]) == ("A small set", "CC0-1.0")
+    assert {Image.open(back.path / path).height for path in back.tables.images["path"]} == {16}
 
 
 def exported_images(folder: Path, format_: str) -> pd.DataFrame:
@@ -166,9 +147,7 @@ def _with_families() -> Tables:
 
 def test_beir_keeps_the_family_the_twin_and_the_topic_of_a_query(tmp_path: Path) -> None:
     there = publish_small_set(tmp_path, _with_families())
-    assert not [
-        said for said in exporters.export_set("beir", there, tmp_path / "out", facts={"places"}) if "famil" in said
-    ]
+    assert "famil" not in str(exporters.export_set("beir", there, tmp_path / "out", facts={"places"}))
     back = imported(tmp_path / "out", "beir", tmp_path / "again")
     columns = ["query_id", "family", "twin", "topic"]
     assert back.tables.queries[columns].equals(there.tables.queries[columns])
@@ -181,11 +160,8 @@ def test_a_format_without_families_says_so_and_one_with_them_does_not(name: str,
     columns = next(one for one in said if one.startswith("of queries: ")).removeprefix("of queries: ").split(", ")
     assert {"language", "style", "level", "family", "twin", "topic"} <= set(columns)
     plain = publish_small_set(tmp_path, small_tables(), name="plain")
-    assert not [
-        one
-        for one in exporters.export_set(name, plain, tmp_path / "plain", allow_loss=True, facts={"places"})
-        if "twin" in one
-    ]
+    said = exporters.export_set(name, plain, tmp_path / "plain", allow_loss=True, facts={"places"})
+    assert "twin" not in str(said)
 
 
 def test_beir_keeps_queries_without_an_answer_and_trec_says_that_they_are_lost(tmp_path: Path) -> None:
@@ -275,14 +251,8 @@ def test_whatever_a_set_says_comes_back_from_formats_that_hold_all(tables: Table
         listed = {"path": CHECKSUMS, "sha256": file_sha256(at / CHECKSUMS)[0]}
         described = {"name": "any", "version": 1, "kind": "recall", "title": "t", "licence": "", "content_digest": "c"}
         described |= {"grades": {}, "known_limitations": [], "manifest_digest": "m", "files": [listed]}
-        described |= {
-            "counts": count_set(tables),
-            "notes": {},
-            "funnel": [],
-            "inputs": [],
-            "configuration": {},
-            "models": [],
-        }
+        described |= {"counts": count_set(tables), "notes": {}, "funnel": [], "inputs": []}
+        described |= {"configuration": {}, "models": []}
         described["decisions"] = {"in_effect": [], "stale": []}
         stored = StoredSet(at, tables, described)
         for name, reader in WHOLE.items():
@@ -464,17 +434,7 @@ def test_ids_of_an_archive_that_are_paths_become_ids_of_ours(tmp_path: Path) -> 
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
     (folder / "nshards.txt").write_text("1\n")
-    definition = parse_definition(
-        {
-            "name": "got",
-            "format": "webdataset",
-            "annotations": str(tmp_path / "archive"),
-            "out": str(tmp_path / "sets"),
-        },
-        "imported",
-        "test",
-    )
-    tables = set_files.read_set(import_set(definition).path).tables  # type: ignore[arg-type]
+    tables = imported(tmp_path / "archive", "webdataset", tmp_path / "sets").tables
     assert victim.read_text() == "mine"
     assert are_own_ids(tables.images["image_id"], tables.queries["query_id"])
     assert tables.images["source_id"].tolist() == [ids["image_id"]]

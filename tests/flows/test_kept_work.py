@@ -1,7 +1,6 @@
 """Builds that keep their work in a bucket: a fresh machine goes on from it, and nothing that is damaged is believed."""
 
 import hashlib
-import io
 import json
 import os
 import signal
@@ -11,10 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
-from PIL import Image
 
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set, plan_set
@@ -25,7 +22,7 @@ from querytruth.errors import UserError
 from querytruth.sets import kept_work as kept_objects
 from tests.flows.isolated_workers import WorkerMachines, run_worker_machines
 from tests.flows.prefect_test_server import ROOT
-from tests.images import make_jpeg
+from tests.images import draw_scene, encode_image, make_jpeg
 from tests.object_service import SECRET_KEY, Fault, ObjectService, busy, pretend
 
 PHOTOS = 12
@@ -38,9 +35,7 @@ class KeptWork:
         self.place, self.service = place, service
         (place / "album").mkdir()
         for number in range(PHOTOS):
-            noise = np.random.default_rng(number).integers(0, 256, (9, 12, 3), dtype=np.uint8)
-            image = Image.fromarray(noise).resize((120, 90), Image.Resampling.BICUBIC)
-            image.save(place / "album" / f"{number:02}.jpg")
+            draw_scene(number, (120, 90)).save(place / "album" / f"{number:02}.jpg")
 
     def keys(self, machine: str, work: bool = True) -> dict[str, Any]:
         keys = {"kind": "gallery", "name": "album", "images": str(self.place / "album"), "render": {"size": 48}}
@@ -157,9 +152,7 @@ def test_a_hostile_pack_writes_nothing_that_is_no_rendering(kept: KeptWork) -> N
     alone = kept.build("here")
     path = kept.service.ask("GET", kept.objects("list")[0]).decode().split(" ")[0]
     honest = [key for key in kept.objects("list") if path in kept.service.ask("GET", key).decode()]
-    large = io.BytesIO()
-    Image.new("RGB", (900, 900)).save(large, "JPEG")
-    for data in (b"no image", large.getvalue(), make_jpeg((1, 2, 3), (48, 48))[:50]):
+    for data in (b"no image", make_jpeg(size=(900, 900)), make_jpeg((1, 2, 3), (48, 48))[:50]):
         put_pack(kept, data, f"{path} {hashlib.sha256(data).hexdigest()} {len(data)}\n")
     put_pack(kept, b"x", f"images/../../../x.jpg {hashlib.sha256(b'x').hexdigest()} 1\n")
     put_pack(kept, b"y", f"/etc/y {hashlib.sha256(b'y').hexdigest()} 1\n")
@@ -301,16 +294,9 @@ def finish(process: "subprocess.Popen[str]") -> dict[str, Any]:
 def album(object_service: ObjectService) -> None:
     """Photos in the bucket, below album/, and a file that is none."""
     for number in range(BUCKET_PHOTOS):
-        noise = np.random.default_rng(number).integers(0, 256, (12, 16, 3), dtype=np.uint8)
-        image = Image.fromarray(noise).resize((320, 240), Image.Resampling.BICUBIC)
-        object_service.ask("PUT", f"album/{number:02}.jpg", encode(image))
+        image = encode_image(draw_scene(number, (320, 240)), "JPEG")
+        object_service.ask("PUT", f"album/{number:02}.jpg", image)
     object_service.ask("PUT", "album/broken.jpg", b"no image")
-
-
-def encode(image: Image.Image) -> bytes:
-    file = io.BytesIO()
-    image.save(file, "JPEG")
-    return file.getvalue()
 
 
 @pytest.fixture

@@ -48,8 +48,12 @@ def build_pairs(place: Path) -> BuildResult:
     with (place / "pairs.csv").open("w", encoding="utf-8", newline="") as file:
         rows = [("a.png", "a boat on the lake"), *(("b.png", text) for text in PLANTED.values())]
         csv.writer(file).writerows([("image", "text"), *rows])
+    return build_of("imported", pairs_keys(place))
+
+
+def pairs_keys(place: Path) -> list[str]:
     keys = [f"annotations={place / 'pairs.csv'}", f"images={place / 'photos'}", "format=pairs"]
-    return build_of("imported", ["name=mine", f"out={place / 'sets'}", *keys])
+    return ["name=mine", f"out={place / 'sets'}", *keys]
 
 
 def build_precision(place: Path) -> BuildResult:
@@ -91,19 +95,14 @@ def test_a_person_lets_a_query_in(tmp_path: Path) -> None:
     assert is_overridable("texts", "query", "quarantined", "telephone")
     override = Override(item, "rescue", item, note="the number of our own shop")
     decision_log.append_decisions(result.path.parent, [override])
-    again = build_of("imported", [*_keys_of(tmp_path)])
+    again = build_of("imported", pairs_keys(tmp_path))
     assert PLANTED["telephone"] in set_files.read_set(again.path).tables.queries["text"].tolist()
     assert again.manifest["decisions"] == {"in_effect": [override.decision_id], "stale": []}
 
 
-def _keys_of(place: Path) -> list[str]:
-    keys = [f"annotations={place / 'pairs.csv'}", f"images={place / 'photos'}", "format=pairs"]
-    return ["name=mine", f"out={place / 'sets'}", *keys]
-
-
 def test_a_definition_names_what_it_keeps_out(tmp_path: Path) -> None:
     build_pairs(tmp_path)
-    result = build_of("imported", [*_keys_of(tmp_path), "quarantine=[email]"])
+    result = build_of("imported", [*pairs_keys(tmp_path), "quarantine=[email]"])
     stages = {one["stage"]: one["quarantined"] for one in result.manifest["funnel"]}
     assert stages["texts"] == {"email": 1}
 
@@ -113,7 +112,7 @@ def test_a_text_beyond_all_bounds_becomes_no_query(tmp_path: Path) -> None:
     rows = [("a.png", "a boat on the lake"), ("b.png", "wave " * 200_000), ("b.png", "a duck \u202eskcud")]
     with (tmp_path / "pairs.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("image", "text"), *rows])
-    result = build_of("imported", _keys_of(tmp_path))
+    result = build_of("imported", pairs_keys(tmp_path))
     stored = set_files.read_set(result.path)
     assert stored.tables.queries["text"].tolist() == ["a boat on the lake"]
     assert {"too_long": 1, "control_characters": 1} in [one["quarantined"] for one in result.manifest["funnel"]]

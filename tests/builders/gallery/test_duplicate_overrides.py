@@ -1,5 +1,7 @@
 """Groups follow people's words: a partition, the words win, nothing else moves, and order does not matter."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,12 +19,7 @@ def word(decision: str, one: str, other: str) -> ImagePairDecision:
     return ImagePairDecision((min(one, other), max(one, other)), decision)
 
 
-def same(one: str, other: str) -> ImagePairDecision:
-    return word("same", one, other)
-
-
-def different(one: str, other: str) -> ImagePairDecision:
-    return word("different", one, other)
+same, different = partial(word, "same"), partial(word, "different")
 
 
 def grouped(

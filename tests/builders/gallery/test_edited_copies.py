@@ -30,8 +30,10 @@ def photo(seed: int, size: tuple[int, int] = (480, 360)) -> Image.Image:
 
 
 def read(image: Image.Image, folder: Path, name: str) -> ScannedImage:
-    image.save(folder / f"{name}.jpg", quality=85)
-    return read_image(folder / f"{name}.jpg")
+    path = folder / f"{name}.jpg"
+    path.parent.mkdir(exist_ok=True)
+    image.save(path, quality=85)
+    return read_image(path)
 
 
 def frame_of(images: dict[str, ScannedImage]) -> pd.DataFrame:
@@ -172,8 +174,7 @@ def test_the_content_is_found_within_its_borders(edit: object, size: tuple[int, 
     edited.save(out, "JPEG", quality=85)
     grey = np.asarray(Image.open(out).convert("L"))
     whole = np.asarray(photo(5, size).convert("L"))
-    (left, top, right, bottom), unframed, again = find_content_boxes([grey, whole, grey])
-    assert again == (left, top, right, bottom), "whatever is looked at with it"
+    (left, top, right, bottom), unframed = find_content_boxes([grey, whole])
     inset = (edited.width - size[0]) // 2, (edited.height - size[1]) // 2
     assert abs(left - inset[0]) <= 2 and abs(top - inset[1]) <= 2
     assert abs(right - left - size[0]) <= 4 and abs(bottom - top - size[1]) <= 4
@@ -191,7 +192,6 @@ def test_borders_are_the_same_whatever_is_looked_at_with_an_image() -> None:
 
 Colour = tuple[int, int, int]
 RED, BLUE, GREEN = (200, 40, 45), (45, 80, 200), (40, 140, 60)
-SAVED = {"quality": 88}
 
 
 def with_luma(colour: Colour, luma: float = 105) -> Colour:
@@ -233,13 +233,7 @@ def sepia(image: Image.Image) -> Image.Image:
 
 
 def group(folder: Path, images: dict[str, Image.Image], **options: bool) -> DuplicateGroups:
-    rows = []
-    for name, image in images.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        image.save(folder / name, "JPEG", **SAVED)
-        rows.append(read_image(folder / name)._asdict() | {"item": name})
-    frame = pd.DataFrame(rows)
-    frame = frame.assign(image_id="img_" + frame["sha256"].str[:20])
+    frame = frame_of({name: read(image, folder, name) for name, image in images.items()})
     return find_duplicates(frame, distance=8, **options)
 
 

@@ -17,6 +17,7 @@ from querytruth.backends.images import same_images
 from querytruth.backends.images.image_reading import read_image
 from querytruth.records import content_id, image_id_of_bytes, to_arrow
 from tests.drawn_views import frame_of, image_row
+from tests.images import draw_scene
 from tests.property_runs import few_and_many
 
 FIELDS = ("sha256", "pixels", "views", "thumbnail", "details", "width", "height")
@@ -238,12 +239,8 @@ def check_against_all_pairs(
         if same[one] == same[other]:
             assert lead[one] == lead[other]
         if lead[one] == one and lead[other] == other and same[one] != same[other]:
-            assert (same[one], same[other]) not in linked or is_further_from_its_ties(one, other, lead)
-
-
-def is_further_from_its_ties(one: int, other: int, lead: list[int]) -> bool:
-    """Two representatives may be tied where each has members of its own that the other is not tied to."""
-    return lead.count(one) > 1 or lead.count(other) > 1
+            # Two may be tied where one has members of its own that the other is not tied to.
+            assert (same[one], same[other]) not in linked or lead.count(one) > 1 or lead.count(other) > 1
 
 
 LOOK = {"phash": None, "picture": 0, "bytes_": "", "pixels": "", "size": (40, 30)}
@@ -302,25 +299,6 @@ def test_thousands_that_look_alike_are_not_compared_pair_by_pair(monkeypatch: py
 # ---- images
 
 
-def scene(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
-    """A landscape that no other seed has: sky, hills, a few things that stand about, and some texture."""
-    rng = np.random.default_rng(seed)
-    width, height = size
-    image = Image.fromarray(
-        np.linspace(rng.integers(90, 256, 3), rng.integers(0, 200, 3), height)[:, None].astype(np.uint8)
-    ).resize(size)
-    draw = ImageDraw.Draw(image)
-    line = height * (0.35 + 0.3 * rng.random()) + np.cumsum(rng.normal(0, height / 40, 41))
-    hills = [(n * width / 40, level) for n, level in enumerate(line)]
-    draw.polygon([*hills, (width, height), (0, height)], fill=tuple(rng.integers(0, 160, 3).tolist()))
-    for _ in range(rng.integers(4, 9)):
-        x, y, r = rng.integers(0, width), rng.integers(height // 4, height), rng.integers(height // 20, height // 5)
-        shape = draw.ellipse if rng.random() < 0.5 else draw.rectangle
-        shape((x - r, y - r, x + r, y + r), fill=tuple(rng.integers(0, 256, 3).tolist()))
-    noise = rng.normal(0, 6, (height, width, 1))
-    return Image.fromarray((np.asarray(image) + noise).clip(0, 255).astype(np.uint8))
-
-
 def test_transparent_icons_and_plain_areas_do_not_fall_into_one_group(tmp_path: Path) -> None:
     """Whatever colour lies below full transparency, an icon is seen on white; a plain area looks like any other."""
     for number in range(12):
@@ -360,12 +338,12 @@ def test_turned_images_are_found_only_where_asked_for(
         "transposed": Image.Transpose.TRANSPOSE,
         "transverse": Image.Transpose.TRANSVERSE,
     }
-    image = scene(1)
+    image = draw_scene(1, (320, 240))
     image.save(tmp_path / "upright.jpg", quality=90)
     for name, turn in turns.items():
         image.transpose(turn).save(tmp_path / f"{name}.jpg", quality=70)
     for seed in range(2, 12):
-        scene(seed).save(tmp_path / f"another {seed}.jpg", quality=90)
+        draw_scene(seed, (320, 240)).save(tmp_path / f"another {seed}.jpg", quality=90)
     frame = scanned(tmp_path)
     found = find_duplicates(frame, distance=6, flips=flips, rotations=rotations)
     with_upright = {name for group in groups(found) if "upright.jpg" in group for name in group} - {"upright.jpg"}

@@ -30,10 +30,6 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "images"
 
 
-def build_album(folder: Path, album: Path) -> BuildResult:
-    return build(folder, album, rules="")
-
-
 def page_of(result: BuildResult) -> ReviewClient:
     return open_client(set_files.read_set(result.path))
 
@@ -48,7 +44,7 @@ def say(page: ReviewClient, key: str, decision: str) -> Any:
 
 @pytest.mark.thorough
 def test_two_decisions_make_the_next_version_and_nothing_else_changes(tmp_path: Path, album: Path) -> None:
-    first = build_album(tmp_path, album)
+    first = build(tmp_path, album, rules="")
     page = page_of(first)
     keys = page.get("/api/duplicates/queue").json()["keys"]
     assert len(keys) >= 2
@@ -57,7 +53,7 @@ def test_two_decisions_make_the_next_version_and_nothing_else_changes(tmp_path: 
     say(page, keys[1], "same")
     waiting = publish_decisions(first.path)
     assert not waiting.is_new and waiting.waiting_count == 2, "they wait for a build"
-    second = build_album(tmp_path, album)
+    second = build(tmp_path, album, rules="")
     assert second.version == 2 and not second.stale
     assert items(second) - items(first) == {cards[0]["other"]["name"]} and items(first) <= items(second)
     tables = set_files.read_set(second.path).tables
@@ -70,7 +66,7 @@ def test_two_decisions_make_the_next_version_and_nothing_else_changes(tmp_path: 
     assert len(second.manifest["decisions"]["in_effect"]) == 2
     assert rebuild_tables(second.path).digest == second.manifest["content_digest"]
     assert rebuild_tables(first.path).digest == first.manifest["content_digest"], "that one holds none of them"
-    assert publish_decisions(second.path).waiting_count == 0 and not build_album(tmp_path, album).is_new
+    assert publish_decisions(second.path).waiting_count == 0 and not build(tmp_path, album, rules="").is_new
 
 
 @pytest.mark.thorough

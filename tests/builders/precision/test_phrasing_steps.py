@@ -42,9 +42,7 @@ def reply(question: str) -> str:
 def answer(request: ReceivedRequest) -> CannedResponse:
     content = request.json["messages"][-1]["content"]
     text = reply(content if isinstance(content, str) else content[-1]["text"])
-    usage = {"prompt_tokens": 100, "completion_tokens": 10}
-    choice = {"message": {"content": text}, "finish_reason": "stop"}
-    return CannedResponse({"choices": [choice], "model": "m", "usage": usage})
+    return chat_reply(text, usage={"prompt_tokens": 100, "completion_tokens": 10})
 
 
 @pytest.fixture

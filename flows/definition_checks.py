@@ -6,8 +6,9 @@ Checked are folders, keys, models, endpoints and disk. Nothing is built or downl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from string import Template
 from typing import Literal, NamedTuple
@@ -80,34 +81,43 @@ def check_before_build(definition: SetDefinition) -> None:
 
 
 def _list_build_checks(definition: SetDefinition, is_offline: bool) -> Iterator[tuple[str, Callable[[], str], bool]]:
-    if isinstance(definition, PrecisionDefinition):
-        for path in definition.annotations:
-            yield "annotations", lambda path=path: _find_file(path), False  # type: ignore[misc]
-        if definition.has_phrasings:
-            yield "prompts", lambda: _name_prompts(load_phrasing_prompts(definition)), False
-            yield from _list_endpoint_checks(definition, {"phrasings": load_phrasing_model(definition)}, is_offline)
-    for key, name in list_source_sets(definition).items():
-        yield key, lambda name=name: str(set_files.find_set(name, definition.out)), False  # type: ignore[misc]
-    if isinstance(definition, QueriesDefinition):
-        yield "log", lambda: check_log(definition.queries, definition.columns), False
-    if isinstance(definition, RecallDefinition):
-        yield "prompts", lambda: _name_prompts(load_recall_prompts(definition)), False
-        models = {"captions": load_caption_model(definition)}
-        if definition.descriptions is not None and definition.descriptions.model is not None:
-            models["descriptions"] = load_description_model(definition)
-        yield from _list_endpoint_checks(definition, models, is_offline)
-    if isinstance(definition, AskingBuild) and (rule := find_pair_judge(definition)) is not None:
-        yield from _list_endpoint_checks(definition, {"judge": load_pair_judge(rule)}, is_offline)
+    for name, check in _list_input_checks(definition):
+        yield name, check, False
+    for role, load_model in _list_chat_models(definition).items():
+        model = load_model()
+        if not is_offline and not model.is_recorded and isinstance(definition, AskingBuild):
+            has_answered = model.identity in open_chat_session(definition).store.identities()
+            yield f"endpoint of {role}", partial(_find_listener, model), has_answered
     yield "disk", lambda: _measure_disk(definition.out), True
 
 
-def _list_endpoint_checks(
-    definition: AskingBuild, models: Mapping[str, chat.ChatModel], is_offline: bool
-) -> Iterator[tuple[str, Callable[[], str], bool]]:
-    for role, model in models.items():
-        if not is_offline and not model.is_recorded:
-            has_answered = model.identity in open_chat_session(definition).store.identities()
-            yield f"endpoint of {role}", lambda model=model: _find_listener(model), has_answered  # type: ignore[misc]
+def _list_input_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield the checks of the sets, files and prompts that a build reads."""
+    for key, name in list_source_sets(definition).items():
+        yield key, lambda name=name: str(set_files.find_set(name, definition.out))  # type: ignore[misc]
+    if isinstance(definition, QueriesDefinition):
+        yield "log", lambda: check_log(definition.queries, definition.columns)
+    if isinstance(definition, RecallDefinition):
+        yield "prompts", lambda: _name_prompts(load_recall_prompts(definition))
+    if isinstance(definition, PrecisionDefinition):
+        for path in definition.annotations:
+            yield "annotations", partial(_find_file, path)
+        if definition.has_phrasings:
+            yield "prompts", lambda: _name_prompts(load_phrasing_prompts(definition))
+
+
+def _list_chat_models(definition: SetDefinition) -> dict[str, Callable[[], chat.ChatModel]]:
+    """Return by role how to load each chat model that a build asks; topics and objects are asked for before it."""
+    models: dict[str, Callable[[], chat.ChatModel]] = {}
+    if isinstance(definition, RecallDefinition):
+        models["captions"] = partial(load_caption_model, definition)
+        if definition.descriptions is not None and definition.descriptions.model is not None:
+            models["descriptions"] = partial(load_description_model, definition)
+    if isinstance(definition, PrecisionDefinition) and definition.has_phrasings:
+        models["phrasings"] = partial(load_phrasing_model, definition)
+    if (rule := find_pair_judge(definition)) is not None:
+        models["the judge"] = partial(load_pair_judge, rule)
+    return models
 
 
 def _find_listener(model: chat.ChatModel) -> str:
@@ -129,28 +139,15 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
         rules = definition.near_duplicates
         if rules is not None and (embedder := rules.embedder) is not None:
             yield "model for near-duplicates", lambda: _find_image_embedder(embedder)
-    for key, name in list_source_sets(definition).items():
-        yield key, lambda name=name: str(set_files.find_set(name, definition.out))  # type: ignore[misc]
-    if isinstance(definition, QueriesDefinition):
-        yield "log", lambda: check_log(definition.queries, definition.columns)
+    yield from _list_input_checks(definition)
     if isinstance(definition, RecallDefinition):
-        yield "prompts", lambda: _name_prompts(load_recall_prompts(definition))
         text_embedder = definition.ambiguity.text_embedder
         yield "models", lambda: _name_downloads(check_recall_models(definition, is_plan=True), text_embedder)
-        yield "endpoint of captions", lambda: _ask_endpoint(load_caption_model(definition))
-        if definition.descriptions is not None and definition.descriptions.model is not None:
-            yield "endpoint of descriptions", lambda: _ask_endpoint(load_description_model(definition))
-    if isinstance(definition, PrecisionDefinition):
-        for path in definition.annotations:
-            yield "annotations", lambda path=path: _find_file(path)  # type: ignore[misc]
-        if definition.has_phrasings:
-            yield "prompts", lambda: _name_prompts(load_phrasing_prompts(definition))
-            yield "endpoint of phrasings", lambda: _ask_endpoint(load_phrasing_model(definition))
     if isinstance(definition, GeneratedDefinition):
         yield "models", lambda: _find_text_embedder(definition.objects.embedder)
         yield "endpoint of topics", lambda: _ask_endpoint(load_chat_model(definition))
-    if (rule := find_pair_judge(definition)) is not None:
-        yield "endpoint of the judge", lambda: _ask_endpoint(load_pair_judge(rule))
+    for role, load_model in _list_chat_models(definition).items():
+        yield f"endpoint of {role}", lambda load_model=load_model: _ask_endpoint(load_model())  # type: ignore[misc]
     yield "disk", lambda: _measure_disk(definition.out)
     yield "libraries", lambda: environment.describe_newer(environment.read_library_versions())
 

@@ -136,7 +136,7 @@ _INPUT_KEYS = ("images", "annotations", "queries")
 
 def _check_agreed(definition: dict[str, Any], path: Path, agree: Callable[[list[str]], bool]) -> None:
     """Raise UserError without agreement."""
-    lines = list_outside_names(definition)
+    lines = list(find_outside_names(definition))
     if lines and not agree(lines):
         more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
         reason = f"was not published on this machine, and its definition names {lines[0][:200]}{more}"
@@ -146,20 +146,16 @@ def _check_agreed(definition: dict[str, Any], path: Path, agree: Callable[[list[
         raise UserError("rebuild", path, reason, "rename the folder to the name in its definition")
 
 
-def list_outside_names(definition: dict[str, Any]) -> list[str]:
-    """Return the lines of a definition (`captions.options.base_url: http://…`) that name a file, a folder, an address,
-    a key or a model, in order, except `out`: a rebuild writes below the set's own folder."""
-    return list(_outside_names(definition, ()))
-
-
-def _outside_names(value: object, keys: tuple[str, ...]) -> Iterator[str]:
+def find_outside_names(value: object, keys: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the lines of a definition (`captions.options.base_url: http://…`) that name a file, a folder, an address, a
+    key or a model, in order, except `out`: a rebuild writes below the set's own folder."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if keys or key not in _HARMLESS_KEYS:
-                yield from _outside_names(inner, (*keys, str(key)))
+                yield from find_outside_names(inner, (*keys, str(key)))
     elif isinstance(value, list):
         for inner in value:
-            yield from _outside_names(inner, keys)
+            yield from find_outside_names(inner, keys)
     elif value is not None and keys[-1] != "prompt":
         is_place = isinstance(value, str) and (value.startswith((".", "~")) or bool(set(value) & {"/", "\\"}))
         if is_place or "options" in keys or keys[-1] in _OUTSIDE_KEYS:

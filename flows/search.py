@@ -58,19 +58,15 @@ def map_hits(
     if isinstance(described.system, search_systems.ImageSearchSystem) and described.system.takes_images:
         queries = set_files.read_set(path, ("queries",)).tables.queries
         texts = dict(zip(queries["query_id"].astype(str), queries["text"], strict=True))
-        ids = live_systems.map_text_ids(queries)
-        query_ids = [ids.get(hit.id, "") for hit in hits]
-        return [
-            {**row, "query_id": query_id, "maps_to": texts[query_id] if query_id else "no text of the set"}
-            for row, query_id in zip(rows, query_ids, strict=True)
-        ]
-    images, stored = read_named_images(path), set_files.read_set(path, ("duplicates",))
-    ids, names = map_system_ids(images, described.system.options.ids, stored), _name_images(images)
-    ids |= live_systems.match_other_ids(described, stored, images, ids, {hit.id for hit in hits if hit.id}).ids
-    image_ids = [ids.get(hit.id, "") for hit in hits]
+        ids, column, unmapped = live_systems.map_text_ids(queries), "query_id", "no text of the set"
+    else:
+        images, stored = read_named_images(path), set_files.read_set(path, ("duplicates",))
+        ids, texts = map_system_ids(images, described.system.options.ids, stored), _name_images(images)
+        ids |= live_systems.match_other_ids(described, stored, images, ids, {hit.id for hit in hits if hit.id}).ids
+        column, unmapped = "image_id", "no image of the set"
+    mapped = [ids.get(hit.id, "") for hit in hits]
     return [
-        {**row, "image_id": image_id, "maps_to": names[image_id] if image_id else "no image of the set"}
-        for row, image_id in zip(rows, image_ids, strict=True)
+        {**row, column: one, "maps_to": texts[one] if one else unmapped} for row, one in zip(rows, mapped, strict=True)
     ]
 
 

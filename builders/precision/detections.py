@@ -196,13 +196,11 @@ def name_images_by_id(found: DetectionFile, annotated: annotated_gallery.Annotat
     if not len(given) or (annotated_gallery.find_id_positions(given, ids) >= 0).any():
         return found
     positions = np.full(len(given), -1)
-    for name_of in (_get_name, _get_stem, _get_number):
+    for name_of, key_of in ((_get_name, _get_name), (_get_stem, _get_name), (_get_number, _get_number)):
         names = [name_of(str(name)) for name in annotated.images["file_name"]]
         counted = pd.Series(names).value_counts()
         place = {name: n for n, name in enumerate(names) if name and counted[name] == 1}
-        keys = [_get_number(str(one)) if name_of is _get_number else name_of(str(one)) for one in given]
-        if name_of is _get_stem:
-            keys = [_get_name(str(one)) for one in given]
+        keys = [key_of(str(one)) for one in given]
         positions = np.array([place.get(key, -1) for key in keys])
         if (positions >= 0).any():
             break

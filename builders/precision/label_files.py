@@ -143,22 +143,20 @@ def _ids(values: list[Any]) -> AnyArray:
     return out
 
 
-def refuse_label_lists(path: Path) -> None:
-    """Raise UserError for a file whose images list labels: all others are unknown there, so that it is not exhaustive.
-    Reads until the first such key."""
-    if key := _find_key(path):
+def check_label_lists(path: Path, exhaustive: bool | str) -> None:
+    """Raise UserError where the images of a file list their labels and the definition denies it, or the reverse. All
+    other labels are unknown there, so that the file is not exhaustive."""
+    key = _find_key(path)
+    if exhaustive == "by_image" and not key:
+        reason = f"has no lists of labels per image ({_NEGATIVE}, {_PARTIAL})"
+        raise UserError("families", path, reason, "set exhaustive: true if every object of every label has a box")
+    if exhaustive != "by_image" and key:
         reason = f"lists per image which labels are fully annotated ({key}), so some objects have no box"
         raise UserError("families", path, reason, "set exhaustive: by_image")
 
 
-def require_label_lists(path: Path) -> None:
-    """Raise UserError for a file whose images list no labels."""
-    if not _find_key(path):
-        reason = f"has no lists of labels per image ({_NEGATIVE}, {_PARTIAL})"
-        raise UserError("families", path, reason, "set exhaustive: true if every object of every label has a box")
-
-
 def _find_key(path: Path) -> str:
+    """Return the first key of a list that the file has, or ''. Reads until there."""
     with translate_read_errors("read annotations", path), safe_paths.open_regular(path) as file:
         tail = b""
         while piece := file.read(_PIECE):

@@ -151,15 +151,6 @@ def _require_unchanged(files: Sequence[AnnotationFile], by_digest: Mapping[str, 
             raise UserError("read annotations", file.name, "changed while it was being read", "start the build again")
 
 
-def check_label_lists(paths: Sequence[Path], exhaustive: bool | str) -> None:
-    """Raise UserError where the images of a file list their labels and the definition denies it, or the reverse."""
-    for path in paths:
-        if exhaustive == "by_image":
-            label_files.require_label_lists(path)
-        else:
-            label_files.refuse_label_lists(path)
-
-
 @step("read lists of labels")
 def read_lists(
     paths: Sequence[Path], files: Sequence[AnnotationFile], labels: LabelVocabulary, gallery: AnnotatedGallery

@@ -14,6 +14,7 @@ from builders.precision import (
     annotation_files,
     detections,
     judgments,
+    label_files,
     label_index,
     label_steps,
     mixes,
@@ -214,7 +215,8 @@ def judge_seeds(mined: MinedSeeds, definition: PrecisionDefinition, wording: jud
 def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
     """Return the seeds of the queries, from the annotations: the steps that a plan and a build share."""
     if definition.needs_all_objects or definition.exhaustive == "by_image":
-        label_steps.check_label_lists(definition.annotations, definition.exhaustive)
+        for path in definition.annotations:
+            label_files.check_label_lists(path, definition.exhaustive)
     files = add_folder_images(definition, read_annotations(definition.annotations, definition.tags, definition.facts))
     labels = label_steps.read_labels(definition, files)
     tag_tree.record_other_spellings([str(name) for file in files for name in file.categories["name"]], ledger)

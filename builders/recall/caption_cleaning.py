@@ -60,21 +60,6 @@ def mask_written_text(text: str, rules: CaptionCleaningRules) -> str:
     return rules.written.sub(" ", _QUOTED.sub(" ", text.replace("’", "'")))
 
 
-def is_talk(text: str, rules: CaptionCleaningRules) -> bool:
-    """Return whether the text reasons about the task, reports a missing image, or reports an error of a service."""
-    return bool(rules.talk.search(mask_written_text(text, rules)))
-
-
-def is_address(text: str, rules: CaptionCleaningRules) -> bool:
-    """Return whether the text speaks to a person, or of the writer."""
-    return bool(rules.address.search(mask_written_text(text, rules)))
-
-
-def asks_for_question(prompt_template: str) -> bool:
-    """Return whether a prompt asks for a question to a search engine: such a query may say "you"."""
-    return bool(_QUESTION.search(prompt_template))
-
-
 def has_markup(text: str, rules: CaptionCleaningRules) -> bool:
     """Return whether the text has tags, special tokens, JSON, code or coordinates."""
     masked = mask_written_text(text, rules)
@@ -126,7 +111,8 @@ def clean_caption(
     is_short = measure_length(cleaned.text, language) <= MAX_QUERY_LENGTH[language]
     if is_short and rules.disclaimer.search(cleaned.text.replace("’", "'")):
         return CleanedCaption("", "refusal", cleaned.openings)
-    if is_short and not (may_address or asks_for_question(prompt_template)) and is_address(cleaned.text, rules):
+    may_address = may_address or bool(_QUESTION.search(prompt_template))
+    if is_short and not may_address and rules.address.search(mask_written_text(cleaned.text, rules)):
         return CleanedCaption("", "talk", cleaned.openings)
     return cleaned
 
@@ -189,7 +175,7 @@ def _clean_text(
     if has_words(answer) and (reason := _not_a_caption(reply_markup.strip_markup(answer), prompt_template, rules)):
         return CleanedCaption("", reason)
     text, openings = _strip_openings_and_endings(answer, rules)
-    if is_talk(text, rules):
+    if rules.talk.search(mask_written_text(text, rules)):
         return CleanedCaption("", "talk", openings)
     own = rules.languages[language]
     trimmed = _trim_broken_end(text, finish_reason, own)

@@ -21,7 +21,7 @@ from PIL import Image
 from builders.imported_set import ImportDefinition
 from builders.publication import BuiltTables, publish_built, publish_decisions
 from flows.import_set import import_set
-from flows.rebuild import list_outside_names, rebuild_tables
+from flows.rebuild import find_outside_names, rebuild_tables
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.definitions import RenderOptions, SetDefinition
 from querytruth.errors import UserError
@@ -386,9 +386,9 @@ def test_the_person_reads_the_lines_and_refuses(received: StoredSet) -> None:
 
 def test_lines_that_name_nothing_outside_need_no_agreement() -> None:
     harmless = {"kind": "recall", "name": "a", "title": "a/b", "seed": 1, "captions": {"prompt": ["zh/caption"]}}
-    assert list_outside_names({**harmless, "out": "/anywhere"}) == []
-    assert list_outside_names({**harmless, "gallery": "album"}) == ["gallery: album"]
-    assert list_outside_names({"labels": "../tables", "filter": {"max_side": 9}}) == ["labels: ../tables"]
+    assert not list(find_outside_names({**harmless, "out": "/anywhere"}))
+    assert list(find_outside_names({**harmless, "gallery": "album"})) == ["gallery: album"]
+    assert list(find_outside_names({"labels": "../tables", "filter": {"max_side": 9}})) == ["labels: ../tables"]
 
 
 def test_a_set_is_ones_own_until_its_manifest_changes(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
 from string import Template
 from typing import Literal, NamedTuple
@@ -87,7 +86,7 @@ def _list_build_checks(definition: SetDefinition, is_offline: bool) -> Iterator[
         model = load_model()
         if not is_offline and not model.is_recorded and isinstance(definition, AskingBuild):
             has_answered = model.identity in open_chat_session(definition).store.identities()
-            yield f"endpoint of {role}", partial(_find_listener, model), has_answered
+            yield f"endpoint of {role}", lambda model=model: _find_listener(model), has_answered  # type: ignore[misc]
     yield "disk", lambda: _measure_disk(definition.out), True
 
 
@@ -101,7 +100,7 @@ def _list_input_checks(definition: SetDefinition) -> Iterator[tuple[str, Callabl
         yield "prompts", lambda: _name_prompts(load_recall_prompts(definition))
     if isinstance(definition, PrecisionDefinition):
         for path in definition.annotations:
-            yield "annotations", partial(_find_file, path)
+            yield "annotations", lambda path=path: _find_file(path)  # type: ignore[misc]
         if definition.has_phrasings:
             yield "prompts", lambda: _name_prompts(load_phrasing_prompts(definition))
 
@@ -110,13 +109,13 @@ def _list_chat_models(definition: SetDefinition) -> dict[str, Callable[[], chat.
     """Return by role how to load each chat model that a build asks; topics and objects are asked for before it."""
     models: dict[str, Callable[[], chat.ChatModel]] = {}
     if isinstance(definition, RecallDefinition):
-        models["captions"] = partial(load_caption_model, definition)
+        models["captions"] = lambda: load_caption_model(definition)
         if definition.descriptions is not None and definition.descriptions.model is not None:
-            models["descriptions"] = partial(load_description_model, definition)
+            models["descriptions"] = lambda: load_description_model(definition)
     if isinstance(definition, PrecisionDefinition) and definition.has_phrasings:
-        models["phrasings"] = partial(load_phrasing_model, definition)
+        models["phrasings"] = lambda: load_phrasing_model(definition)
     if (rule := find_pair_judge(definition)) is not None:
-        models["the judge"] = partial(load_pair_judge, rule)
+        models["the judge"] = lambda: load_pair_judge(rule)
     return models
 
 

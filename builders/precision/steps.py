@@ -1,7 +1,6 @@
 """Reads labels and boxes, mines mixes and judges images: what the flow of precision sets calls."""
 
 import os
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -76,11 +75,12 @@ def list_queries(mined: MinedSeeds, wording: judgments.QueryWording) -> pd.DataF
 
 def no_images_error(definition: PrecisionDefinition, ledger: Ledger) -> UserError:
     stage = next(stage for stage in ledger.stages if stage.stage == "images")
-    reasons = Counter[str](stage.rejected) + Counter(stage.quarantined) + Counter(stage.pending)
-    counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in sorted(reasons.items()))
-    place = definition.images or ", ".join(path.name for path in definition.annotations)
     rows = ledger.rows()
-    items = rows.loc[rows["stage"] == "images", "item"].drop_duplicates()[:3]
+    rows = rows[rows["stage"] == "images"]
+    reasons = rows["reason"].astype("str").value_counts().sort_index().to_dict()
+    counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in reasons.items())
+    place = definition.images or ", ".join(path.name for path in definition.annotations)
+    items = rows["item"].drop_duplicates()[:3]
     examples = f": {', '.join(str(item)[:80] for item in items)}" if len(items) else ""
     reason = f"contains none of the {stage.entered:,} annotated images ({counts or 'none listed'}){examples}"
     next_step = "set images to the folder of these images" if definition.images else "give other annotations"

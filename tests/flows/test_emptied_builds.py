@@ -16,9 +16,6 @@ from flows.set_kinds import build_set
 from querytruth.backends.images.image_sources import ImageSource
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
-from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions
-from tests.flows.image_web import make_definition as make_collection
-from tests.loopback import loopback
 from tests.worlds import define_gallery, define_recall
 
 JPEG_XL = b"\x00\x00\x00\x0cJXL \r\n\x87\n" + b"\x00" * 64  # of a kind that is not read
@@ -147,19 +144,6 @@ def test_annotations_without_content_publish_nothing(
     data |= {emptied: [], "annotations": []}
     (tmp_path / "instances.json").write_text(json.dumps(data))
     assert line in refused_line("precision", file)
-
-
-@pytest.mark.parametrize("kind", ["gone", "page", "half"])
-@pytest.mark.thorough
-def test_a_collection_without_a_usable_image_publishes_nothing(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    allow_loopback(monkeypatch)
-    collect_with_decisions(tmp_path, "web", 2)
-    expected = pytest.raises(UserError, match="no query has enough images")
-    with loopback(FakeImageWeb([kind] * 3)) as server, active_run(BuildRun()), expected:
-        build_set(make_collection(tmp_path, server.url, first=3, keep=1))
-    assert not list(tmp_path.glob("**/v1"))
 
 
 @pytest.mark.parametrize(("rows", "line"), [("", "lists no images"), ("0.jpg,https://a/0,\n", "no queries are left")])

@@ -2,10 +2,6 @@
 nothing is half published, and the next run comes to a calm one's digest and repeats but what was in flight."""
 
 import json
-import os
-import random
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,13 +17,12 @@ from querytruth.records import stable_hash
 from querytruth.sets import manifest as manifest_reading
 from querytruth.sets import set_files
 from tests.flows.image_web import FakeImageWeb, collect_with_decisions, make_definition
-from tests.flows.killed_builds import KILLS, kill_at_many_moments, open_build_processes
+from tests.flows.killed_builds import kill_at_many_moments, open_build_processes
 from tests.flows.stub_generator import (
     StubGenerator,
     define_stages,
     make_word,
     prompt_of,
-    run_both_stages,
     stage_files,
     stub_reply,
 )
@@ -210,42 +205,24 @@ def work(name):
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_ten_kills_of_ten_are_resumed_to_the_same_bytes(tmp_path: Path) -> None:
-    stub, asked, moment = StubGenerator(vocabulary=60, topics=6), [], threading.Event()
-    wanted_calls = [0]
+    stub, asked = StubGenerator(vocabulary=60, topics=6), []
 
     def answer(one: ReceivedRequest) -> CannedResponse:
         asked.append(prompt_of(one))
-        if len(asked) >= wanted_calls[0]:
-            moment.set()
         return stub_reply(stub.reply(prompt_of(one)))
 
+    def prepare(name: str) -> Path:
+        asked.clear()
+        path = tmp_path / f"{name}.json"
+        path.write_text(define_stages(tmp_path / name, server.url).model_dump_json())
+        return path
+
+    def check(kill: int, wanted: Path) -> None:
+        runs.time_whole_build(wanted)
+        assert stage_files(wanted.with_suffix("")) == expected, f"kill {kill}"
+        assert len(asked) - len(set(asked)) <= 8, "only what was under way is asked again"
+
     with loopback(answer) as server, open_build_processes(WORK) as runs:
-
-        def prepared(name: str) -> Path:
-            path = tmp_path / f"{name}.json"
-            path.write_text(define_stages(tmp_path / name, server.url).model_dump_json())
-            return path
-
-        run_both_stages(define_stages(tmp_path / "calm", server.url))
-        expected, calls = stage_files(tmp_path / "calm"), len(asked)
-        killed = late = 0
-        while killed < KILLS:
-            name = f"kill{killed}-{late}"
-            rng, path = random.Random(killed + 1000 * late), prepared(name)
-            asked.clear()
-            moment.clear()
-            wanted_calls[0] = min(1 + killed * calls // (KILLS - 2), calls)
-            child = runs.start(path)
-            assert moment.wait(60)
-            time.sleep(rng.random() * 0.02)
-            os.kill(child, signal.SIGKILL)
-            if runs.wait_for_exit() != signal.SIGKILL:
-                late += 1  # it was done already
-                assert late < KILLS
-                continue
-            runs.start(path)
-            assert runs.wait_for_exit() == 0
-            assert stage_files(tmp_path / name) == expected, f"kill {killed} at call {wanted_calls[0]}"
-            assert len(asked) - len(set(asked)) <= 8, "only what was under way is asked again"
-            killed += 1
-    print(f"{killed} kills over {calls} calls, {late} runs ended before theirs")
+        whole = min(runs.time_whole_build(prepare(name)) for name in ("calm", "timed"))
+        expected = stage_files(tmp_path / "calm")
+        kill_at_many_moments(runs, whole, prepare, check)

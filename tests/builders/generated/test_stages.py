@@ -2,16 +2,12 @@
 run is stopped, resumed or repeated."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from builders.generated.definition import GeneratedDefinition
 from builders.generated.stages import (
     load_chosen_objects,
     load_stage_summary,
@@ -132,40 +128,6 @@ def test_a_journal_cut_anywhere_is_written_to_its_end_the_same_and_without_a_cal
             run_both_stages(wanted)
             assert stage_files(tmp_path) == expected, (journal.name, at)
     assert len(server.asked) == asked
-
-
-RUN = """
-import json, sys
-from pathlib import Path
-from builders.generated.definition import GeneratedDefinition
-from builders.generated.stages import run_objects_stage, run_topics_stage
-wanted = GeneratedDefinition.model_validate(json.loads(Path(sys.argv[1]).read_text()))
-run_topics_stage(wanted, "tiny.yaml")
-run_objects_stage(wanted, "tiny.yaml")
-"""
-
-
-def child(wanted: GeneratedDefinition, folder: Path, **environment: str) -> subprocess.Popen[bytes]:
-    (folder / "definition.json").write_text(wanted.model_dump_json())
-    words = [sys.executable, "-c", RUN, str(folder / "definition.json")]
-    return subprocess.Popen(words, cwd=Path(__file__).parents[3], env={**os.environ, **environment})
-
-
-@pytest.mark.slow
-def test_hash_seeds_locales_and_time_zones_change_nothing(server: Loopback, tmp_path: Path) -> None:
-    found = []
-    for number, environment in enumerate(
-        ({"PYTHONHASHSEED": "1", "TZ": "UTC"}, {"PYTHONHASHSEED": "77", "TZ": "Asia/Tokyo", "LC_ALL": "C"})
-    ):
-        (tmp_path / str(number)).mkdir()
-        assert (
-            child(
-                define_stages(tmp_path / str(number) / "out", server.url), tmp_path / str(number), **environment
-            ).wait()
-            == 0
-        )
-        found.append(stage_files(tmp_path / str(number) / "out"))
-    assert found[0] == found[1]
 
 
 @pytest.mark.thorough

@@ -18,7 +18,7 @@ from tests.flows.stub_generator import StubGenerator, answering
 from tests.images import make_jpeg
 from tests.loopback import loopback
 from tests.small_sets import publish_small_set, query_id_of, small_tables
-from tests.worlds import CAPTIONS, draw_album
+from tests.worlds import CAPTIONS, define_recall, draw_album, write_captions
 
 NEW = "山坡上有两匹马"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -34,25 +34,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectTestServe
     assert not made.children(), "a process was left behind"
 
 
-def write_album(place: Path, name: str, captions: dict[str, str]) -> None:
-    """A recall set's definition, images and captions."""
-    draw_album(place / name, list(captions))
-    rows = ["file_name,language,caption", *[f"{file}.png,zh,{text}" for file, text in captions.items()]]
-    (place / f"{name}.csv").write_text("\n".join(rows), encoding="utf-8")
-    keys = {
-        "name": name,
-        "kind": "recall",
-        "images": name,
-        "render": {"size": 64},
-        "captions": {"model": "captions_file", "options": {"path": f"{name}.csv"}},
-        "ambiguity": {"text_embedder": "char_ngrams"},
-    }
-    (place / f"{name}.yaml").write_text(yaml.safe_dump(keys, allow_unicode=True), "utf-8")
-
-
 def test_cron_publishes_says_unchanged_and_publishes_v2_when_an_image_came(world: PrefectTestServer) -> None:
-    write_album(world.place, "album", CAPTIONS)
-    world.deploy("flows.recall_set.recall_set", "monthly", "* * * * *", definition="album.yaml")
+    place = world.place / "cron"
+    define_recall(place, out=str(world.place / "datasets"))
+    world.deploy("flows.recall_set.recall_set", "monthly", "* * * * *", definition="cron/album.yaml")
     world.wait_for(lambda: len(world.finished_runs()) >= 1, 120)
     assert world.finished_runs()[0] == ("Published", "published album/v1: 5 images, 5 queries, 7 judgments")
     assert world.runs()[0]["name"].startswith("recall-set album 20")
@@ -61,9 +46,10 @@ def test_cron_publishes_says_unchanged_and_publishes_v2_when_an_image_came(world
     sets = world.place / "datasets" / "album"
     assert [path.name for path in sets.glob("v*")] == ["v1"]
 
-    write_album(world.place, "album", {**CAPTIONS, "hill": NEW})
+    draw_album(place / "album", [*CAPTIONS, "hill"])
+    write_captions(place, {**CAPTIONS, "hill": NEW})
     world.wait_for(lambda: any(name == "Published" for name, _ in world.finished_runs()[2:]), 150)
-    world.deploy("flows.recall_set.recall_set", "monthly", definition="album.yaml")
+    world.deploy("flows.recall_set.recall_set", "monthly", definition="cron/album.yaml")
     assert all(not list(set_files.verify_set(sets / version)) for version in ("v1", "v2"))
     change = compare_versions(set_files.read_set(sets / "v1").tables, set_files.read_set(sets / "v2").tables)
     assert [row["text"] for row in change.queries_added] == [NEW] and len(change.images_added) == 1
@@ -77,10 +63,10 @@ def test_cron_publishes_says_unchanged_and_publishes_v2_when_an_image_came(world
 
 
 def test_a_build_that_would_lose_much_waits_for_a_person_and_publishes_on_their_word(world: PrefectTestServer) -> None:
-    write_album(world.place, "shrinking", CAPTIONS)
-    world.deploy("flows.recall_set.recall_set", "monthly", definition="shrinking.yaml")
+    define_recall(world.place / "less", out=str(world.place / "datasets"), name="shrinking")
+    world.deploy("flows.recall_set.recall_set", "monthly", definition="less/album.yaml")
     assert world.wait_until(world.start_run("recall-set/monthly"), "Published", "Failed").startswith("published")
-    (world.place / "shrinking.csv").write_text("file_name,caption\nbeach.png,三只狗在沙滩上奔跑\n", "utf-8")
+    write_captions(world.place / "less", {"beach": CAPTIONS["beach"]})
     waiting = world.start_run("recall-set/monthly")
     world.wait_for_question(waiting, "would lose 4 of its 5 queries (80%), more than lose_at_most (20%) allows")
     world.answer(waiting, publish=False)
@@ -105,12 +91,12 @@ def broken(build: dict) -> State:
 
 
 def test_a_fault_of_the_user_s_is_one_line_of_the_log_and_a_defect_a_traceback(world: PrefectTestServer) -> None:
-    write_album(world.place, "faulty", CAPTIONS)
-    (world.place / "faulty.csv").write_text("file_name,words\nbeach.png,三只狗\n", "utf-8")
-    world.deploy("flows.recall_set.recall_set", "monthly", called="faulty", definition="faulty.yaml")
+    define_recall(world.place / "faulty", out=str(world.place / "datasets"), name="faulty")
+    (world.place / "faulty/captions.csv").write_text("file_name,words\nbeach.png,三只狗\n", "utf-8")
+    world.deploy("flows.recall_set.recall_set", "monthly", called="faulty", definition="faulty/album.yaml")
     faulty = world.start_run("recall-set/faulty")
     line = world.wait_until(faulty, "Failed", "Published", "Crashed")
-    assert "faulty.csv (read captions): has only the columns file_name, words. Next: give an image column" in line
+    assert "captions.csv (read captions): has only the columns file_name, words. Next: give an image column" in line
     assert world.call(f"flow_runs/{faulty}")["state"]["type"] == "FAILED"
     logged = world.wait_for(lambda: [text for text in _log(world, faulty) if text.startswith(str(world.place))], 30)
     assert logged == [line] and not [text for text in _log(world, faulty) if "\n" in text]

@@ -46,21 +46,21 @@ def endpoint() -> Iterator[Loopback]:
         yield server
 
 
+def write_definition(place: Path, endpoint: Loopback, name: str, **more: str) -> None:
+    """The file of a recall set whose captions the endpoint writes, one at a time."""
+    options = {"base_url": f"{endpoint.url}/v1", "name": name, "concurrency": 1, "pause": 0.1}
+    keys = {"name": name, "kind": "recall", "images": "album", "render": {"size": 64}} | more
+    keys |= {"captions": {"model": "openai_compatible", "options": options}}
+    keys |= {"ambiguity": {"text_embedder": "char_ngrams"}}
+    (place / f"{name}.yaml").write_text(yaml.safe_dump(keys), "utf-8")
+
+
 class Story:
     """One set of its own name, deployed; what the endpoint was asked for it, and what a calm build comes to."""
 
     def __init__(self, world: PrefectTestServer, endpoint: Loopback, name: str) -> None:
         self.world, self.endpoint, self.name = world, endpoint, name
-        options = {"base_url": f"{endpoint.url}/v1", "name": name, "concurrency": 1, "pause": 0.1}
-        keys = {
-            "name": name,
-            "kind": "recall",
-            "images": "album",
-            "render": {"size": 64},
-            "captions": {"model": "openai_compatible", "options": options},
-            "ambiguity": {"text_embedder": "char_ngrams"},
-        }
-        (world.place / f"{name}.yaml").write_text(yaml.safe_dump(keys), "utf-8")
+        write_definition(world.place, endpoint, name)
         world.deploy("flows.recall_set.recall_set", "monthly", called=name, definition=f"{name}.yaml")
 
     def asked(self) -> list[bytes]:
@@ -146,18 +146,8 @@ def test_the_second_worker_goes_on_where_the_first_one_died(shared_database: Pre
     storage = shared_database.place / "storage"
     draw_album(shared_database.place / "album", [f"{n:02}" for n in range(IMAGES)])
     with loopback(answer) as endpoint:
-        options = {"base_url": f"{endpoint.url}/v1", "name": "m", "concurrency": 1, "pause": 0.1}
-        keys = {
-            "name": "shared",
-            "kind": "recall",
-            "images": "album",
-            "out": str(storage),
-            "replies": database.replace("postgresql://tester@", "postgresql+psycopg://"),
-            "render": {"size": 64},
-            "captions": {"model": "openai_compatible", "options": options},
-            "ambiguity": {"text_embedder": "char_ngrams"},
-        }
-        (shared_database.place / "shared.yaml").write_text(yaml.safe_dump(keys), "utf-8")
+        replies = database.replace("postgresql://tester@", "postgresql+psycopg://")
+        write_definition(shared_database.place, endpoint, "shared", out=str(storage), replies=replies)
         for called in ("first", "second"):
             shared_database.deploy("flows.recall_set.recall_set", "monthly", called=called, definition="shared.yaml")
         first = shared_database.start_worker(shared_database.place / "home-1")

@@ -65,7 +65,7 @@ CAPTIONS = {
 
 
 def draw_album(folder: Path, names: Sequence[str]) -> None:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for number, name in enumerate(names):
         draw_scene(number).save(folder / f"{name}.png")
 

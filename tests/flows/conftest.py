@@ -1,4 +1,4 @@
-"""Builds in processes of their own: with another locale, killed under way, under Prefect."""
+"""Builds in processes of their own: with another locale, killed under way."""
 
 import os
 import subprocess
@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.prefect_test_server import prefect_environment
-
 _BUILD = """
 import sys
 from pathlib import Path
@@ -18,17 +16,6 @@ from flows.definition_loader import load_definition
 from querytruth.backends.steps import BuildRun, active_run
 with active_run(BuildRun(workers=int(sys.argv[3]))):
     print(build_set(load_definition(Path(sys.argv[2]), [], sys.argv[1])).manifest["content_digest"])
-"""
-
-_UNDER_PREFECT = """
-import sys
-from flows.set_kinds import SET_KINDS
-from querytruth.api.set_builds import run_build
-from querytruth.backends.steps import SilentReporter
-if __name__ == "__main__":
-    request = SET_KINDS[sys.argv[1]].parameters(definition=sys.argv[2], workers=2, runner=sys.argv[3])
-    done = run_build(request, SilentReporter(), prefect=True)
-    print("digest", done.manifest["content_digest"], sorted(done.manifest["envelope"]["durations"]))
 """
 
 Digest = Callable[..., str]
@@ -64,18 +51,3 @@ def start_build() -> Callable[..., subprocess.Popen[bytes]]:
         return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     return start
-
-
-@pytest.fixture
-def under_prefect(tmp_path: Path) -> Callable[..., str]:
-    """What a build under Prefect printed: its digest and its steps."""
-
-    def run(kind: str, definition: Path, runner: str = "threads") -> str:
-        (tmp_path / "build.py").write_text(_UNDER_PREFECT)
-        arguments = [sys.executable, str(tmp_path / "build.py"), kind, str(definition), runner]
-        environment = prefect_environment(tmp_path / "home")
-        done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=280)
-        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-3000:]
-        return done.stdout
-
-    return run

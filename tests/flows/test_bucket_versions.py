@@ -148,25 +148,6 @@ RED, GREEN, BLUE = (200, 20, 20), (20, 200, 20), (20, 20, 200)
 
 
 @pytest.mark.thorough
-def test_builds_on_two_machines_follow_each_other(
-    build: Callable[..., SetBuild], object_service: ObjectService, tmp_path: Path
-) -> None:
-    first = build("here", [RED, GREEN])
-    assert first.is_new and first.result.url == f"{object_service.url}/colours/v1"
-    assert first.path.is_relative_to("s3-work") and (tmp_path / "here" / first.path).is_dir()
-    again = build("here", [RED, GREEN])
-    assert not again.is_new and again.result.url == first.result.url
-    same = build("there", [RED, GREEN])  # which fetches v1 before
-    assert not same.is_new and same.path.name == "v1"
-    second = build("there", [RED, GREEN, BLUE])
-    assert second.is_new and second.result.url == f"{object_service.url}/colours/v2"
-    assert second.result.manifest["parent"]["version"] == 1
-    loaded = qt.load(f"{object_service.url}/colours")
-    assert loaded.name == "colours/v2" and len(loaded.images) == 3
-    assert not any(SECRET_KEY.encode() in object_service.ask("GET", key) for key in object_service.list_keys())
-
-
-@pytest.mark.thorough
 def test_a_version_that_was_built_and_not_stored_is_stored_by_the_next_build(
     build: Callable[..., SetBuild], object_service: ObjectService
 ) -> None:

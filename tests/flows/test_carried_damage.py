@@ -13,9 +13,7 @@ from builders.gallery.render_steps import load_shown_images
 from builders.publication import publish_built, publish_decisions
 from builders.recall.definition import RecallDefinition
 from builders.recall.steps import load_published_gallery
-from flows.definition_loader import parse_definition
 from flows.review_site import open_review_site
-from flows.set_kinds import build_set
 from querytruth.backends.images.rendering import PixelsJob, run_pixels_job
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
@@ -23,14 +21,13 @@ from querytruth.evaluation.judged_sets import load_judged_set
 from querytruth.formats import exporters
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import content_digest
-from querytruth.sets.decision_log import append_decisions, find_lost_decisions, lint_decision_logs, verify_decision_logs
+from querytruth.sets.decision_log import append_decisions, verify_decision_logs
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import locate_images, read_set
 from querytruth.sets.version_difference import compare_versions
 from tests.small_sets import publish_small_set, small_tables
 
 LOG = "decisions.jsonl"
-RECORDED_LINES = 3
 
 
 @pytest.fixture(scope="module")
@@ -160,39 +157,3 @@ def test_a_flipped_bit_is_named_or_carried_on_by_nobody(
 ) -> None:
     named = sum(check_flipped_bit(seed, template, clean, tmp_path / str(seed)) for seed in range(seeds))
     print(f"{named} commands named a flipped bit")
-
-
-def lose_the_end(log: Path, seed: int) -> None:
-    """Cuts, zeroes, empties or deletes the log from a place within the lines that the version recorded."""
-    data = log.read_bytes()
-    recorded = sum(map(len, data.splitlines(keepends=True)[:RECORDED_LINES]))
-    start = random.Random(seed).randrange(recorded)
-    match seed % 4:
-        case 0:
-            log.write_bytes(data[:start])
-        case 1:
-            log.write_bytes(data[:start] + bytes(len(data) - start))
-        case 2:
-            log.write_bytes(b"")
-        case _:
-            log.unlink()
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(8))
-def test_a_log_that_lost_its_end_is_missed(seed: int, template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
-    """Every command that reads the log names what is gone; the others do as before."""
-    damaged = tmp_path / "small"
-    shutil.copytree(template, damaged)
-    lose_the_end(damaged / LOG, seed)
-    made = outcomes(damaged, tmp_path / "work")
-    for command in ("apply", "review"):
-        assert isinstance(made[command], UserError) and LOG in str(made[command]), (seed, command)
-        assert "missing" in str(made[command]), (seed, command, made[command])
-    for command in ("export", "build", "evaluate", "diff"):
-        assert made[command] == clean[command], (seed, command)
-    definition = {"name": "small", "annotations": __file__, "out": str(tmp_path)}
-    with pytest.raises(UserError, match="are missing"):
-        build_set(parse_definition(definition, "precision", "test"))
-    assert find_lost_decisions(damaged / "v2") and lint_decision_logs(damaged / "v2")
-    assert any("are missing" in problem for problem in verify_decision_logs(damaged / "v2"))

@@ -1,4 +1,4 @@
-"""Sets of every kind are the same wherever they are built: in six environments, in any order, and under Prefect."""
+"""Sets of every kind are the same wherever they are built: in six environments and in any order."""
 
 import csv
 import io
@@ -142,25 +142,6 @@ def test_a_set_is_the_same_in_six_environments(kind: str, digest_of: Digest, mak
             definition = here(number, shuffled=environment.get("shuffled", False))
             found.add(digest_of(kind, definition, before=before, **rest))
     assert len(found) == 1
-
-
-@pytest.mark.parametrize(
-    ("kind", "runner", "step"), [("gallery", "dask", "scan images"), ("recall", "threads", "caption")]
-)
-def test_a_set_is_the_same_under_prefect(
-    kind: str,
-    runner: str,
-    step: str,
-    digest_of: Digest,
-    under_prefect: Callable[..., str],
-    make_world: Make,
-    tmp_path: Path,
-) -> None:
-    if runner == "dask":
-        pytest.importorskip("distributed")
-    with WORLDS[kind](tmp_path, make_world, 2) as here:
-        printed = under_prefect(kind, here(2), runner)
-        assert f"digest {digest_of(kind, here(1))} " in printed and step in printed
 
 
 def shuffle_rows(table: Path, seed: int) -> None:

@@ -10,7 +10,6 @@ from PIL import Image, ImageFilter
 
 from builders.publication import BuildResult
 from flows.definition_loader import load_definition
-from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
 from querytruth.backends.images import scan_parts
 from querytruth.backends.images.image_reading import read_image
@@ -184,16 +183,6 @@ def test_a_set_that_only_names_its_images_says_where_they_lie(tmp_path: Path) ->
     }
     rendered = build(define_gallery(tmp_path / "rendered", folder), workers=1)
     assert rendered.manifest["counts"]["images"] == 2
-
-
-@pytest.mark.thorough
-def test_a_rebuild_comes_to_the_same_digest_and_names_changed_input(tmp_path: Path) -> None:
-    result = build(define_gallery(tmp_path, fill_pile(tmp_path / "pile")))
-    again = rebuild_tables(result.path)
-    assert again.digest == result.manifest["content_digest"] and again.inputs_changed == []
-    save_photo(tmp_path / "pile" / "new.jpg", 77)
-    changed = rebuild_tables(result.path)
-    assert changed.digest != result.manifest["content_digest"] and changed.inputs_changed == ["pile"]
 
 
 def test_a_plan_counts_and_writes_nothing(tmp_path: Path) -> None:

@@ -204,20 +204,6 @@ def test_without_a_connection_nothing_is_fetched_and_every_query_waits(made: Mad
 
 
 @pytest.mark.slow
-def test_the_collection_reads_the_same_words(made: Made, stages: tuple[Path, list[str]], server: Loopback) -> None:
-    text = stages[1][1]
-    wanted = made(MixedWeb({text: 3}))
-    first = build(wanted)
-    want(wanted, generated_query_id(text, "zh"))
-    with active_run(BuildRun()):
-        collected = run_collect_stage(wanted, "g.yaml")
-    assert collected.pending == 0 and collected.fetches > 0
-    asked = len(server.asked)
-    second = build(wanted)
-    assert len(server.asked) == asked and len(truth(second)) == len(truth(first)) + 1
-
-
-@pytest.mark.slow
 def test_a_wanted_query_stays_where_some_of_its_images_cannot_be_rendered(
     made: Made, stages: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

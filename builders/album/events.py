@@ -65,7 +65,7 @@ def find_distance(one: tuple[float, float], other: tuple[float, float]) -> float
     return 2 * _EARTH_KILOMETRES * math.asin(math.sqrt(min(half, 1.0)))
 
 
-def find_events(photos: Iterable[DatedPhoto], hemisphere: str = "north") -> list[AlbumEvent]:
+def find_events(photos: Iterable[DatedPhoto]) -> list[AlbumEvent]:
     """Return the events of three photos or more, in order of time; each photo is in one event at most."""
     ordered = sorted(photos)
     groups = [group for group in _split(ordered) if len(group) >= _LEAST_PHOTOS]
@@ -77,14 +77,11 @@ def find_events(photos: Iterable[DatedPhoto], hemisphere: str = "north") -> list
 
     for is_far, run in groupby(groups, key=is_distant):
         inside = list(run)
-        trip = (
-            _name([photo for group in inside for photo in group], hemisphere)
-            if is_far and len(inside) > 1
-            else ("", "")
-        )
+        is_trip = is_far and len(inside) > 1
+        trip = _name([photo for group in inside for photo in group]) if is_trip else ("", "")
         for group in inside:
             start, end = (group[place].taken_at.isoformat() for place in (0, -1))
-            events.append(AlbumEvent(*_name(group, hemisphere, with_day=True), *trip, start, end, len(group)))
+            events.append(AlbumEvent(*_name(group, with_day=True), *trip, start, end, len(group)))
     return events
 
 
@@ -114,13 +111,14 @@ def _find_home(photos: Sequence[DatedPhoto]) -> tuple[float, float] | None:
     return min(counts, key=lambda point: (-counts[point], point)) if counts else None
 
 
-def _name(group: Sequence[DatedPhoto], hemisphere: str, with_day: bool = False) -> tuple[str, str]:
+def _name(group: Sequence[DatedPhoto], with_day: bool = False) -> tuple[str, str]:
     """Return the name in English and in Chinese: the album or keyword that most photos share, else the place, else the
     season; with the month, or the day where two events of a month would share a name."""
     start = group[0].taken_at
     shared = _find_shared([photo.shared for photo in group])
     place = _find_shared([(photo.place,) for photo in group if photo.place[0]])
-    english, chinese = (shared, shared) if shared else place or find_season(start.month, hemisphere)
+    is_south = any(photo.point[0] < 0 for photo in group if photo.point)
+    english, chinese = (shared, shared) if shared else place or find_season(start.month, is_south)
     day = f"{start.day} " if with_day else ""
     in_english = f"{day}{MONTHS[start.month - 1]} {start.year}"
     in_chinese = f"{start.year}年{start.month}月" + (f"{start.day}日" if with_day else "")
@@ -134,8 +132,8 @@ def _find_shared(names: Iterable[Sequence[Name]]) -> Name | None:
     return most if most is not None and 2 * counts[most] > len(listed) else None
 
 
-def find_season(month: int, hemisphere: str) -> tuple[str, str]:
+def find_season(month: int, is_south: bool) -> tuple[str, str]:
     """Return the meteorological season in English and Chinese: winter is December to February, in the south June to
     August."""
-    number = (month % 12 // 3 + (2 if hemisphere == "south" else 0)) % 4
+    number = (month % 12 // 3 + 2 * is_south) % 4
     return _SEASONS["en"][number], _SEASONS["zh"][number]

@@ -140,7 +140,7 @@ def _list_date_concepts(value: str, south: bool, calendars: tuple[Calendar, ...]
     if len(parts) > 1:
         month = FactConcept("month", f"{MONTHS[day.month - 1]} {day.year}", f"{day.year}年{day.month}月")
         yield month
-        english, chinese = find_season(day.month, "south" if south else "north")
+        english, chinese = find_season(day.month, south)
         first = day.year - (day.month < 3)
         years = f"{first}/{(first + 1) % 100:02}" if day.month in (12, 1, 2) else str(day.year)
         yield FactConcept("season", f"{english} of {years}", f"{years}年{chinese}")

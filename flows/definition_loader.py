@@ -16,7 +16,7 @@ from builders.recall.definition import RecallDefinition
 from querytruth.audit.definition import AuditDefinition
 from querytruth.backends.files.option_paths import BaseFolder, resolve_paths
 from querytruth.backends.files.safe_paths import read_regular
-from querytruth.backends.files.text_formats import MAX_YAML_BYTES, load_yaml
+from querytruth.backends.files.text_formats import MAX_YAML_BYTES, describe_yaml_error, load_yaml
 from querytruth.definitions import READ_STAGE, Definition, SetDefinition, describe_definition_error
 from querytruth.dual_encoder.definition import TrainingDefinition
 from querytruth.errors import UserError, suggest_choice
@@ -101,10 +101,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         next_step = "check the path, or create a definition with querytruth init"
         raise UserError(READ_STAGE, path, f"cannot be read ({error.strerror})", next_step) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path} line {mark.line + 1}" if mark else path
-        problem = getattr(error, "problem", None) or ("not UTF-8" if isinstance(error, UnicodeDecodeError) else error)
-        raise UserError(READ_STAGE, where, f"is not valid YAML ({problem})", "fix the line") from None
+        raise describe_yaml_error(READ_STAGE, path, error) from None
     if not isinstance(data, dict):
         raise UserError(READ_STAGE, path, "is not a mapping of keys to values", "start from querytruth init")
     return data

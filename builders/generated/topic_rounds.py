@@ -7,7 +7,7 @@ by a semicolon. `by_topic` shows the model what a thing is and how it looks (鲨
 
 import hashlib
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from builders.generated.row_rules import normalize_text
 from builders.generated.topic_pools import STRATEGIES, TopicPools, build_topic_prompt
 from prompts import PromptTemplate
 from querytruth.backends.files.safe_paths import open_regular
-from querytruth.backends.files.text_formats import load_yaml
+from querytruth.backends.files.text_formats import describe_yaml_error, load_yaml
 from querytruth.backends.models.chat import ChatModel
 from querytruth.backends.models.reply_store import ReplyStore
 from querytruth.backends.steps import step
@@ -135,13 +135,9 @@ def read_topic_samples(path: Path) -> tuple[dict[str, list[str]], str]:
 def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
     """Return objects by topic. Raises UserError for repeated topics and for objects that are not a list of texts."""
     try:
-        data = load_yaml(text, _UniqueKeyLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{source} line {mark.line + 1}" if mark else source
-        raise UserError(
-            _SAMPLES_STAGE, where, f"is not valid YAML ({getattr(error, 'problem', error)})", "fix the line"
-        ) from None
+        data = load_yaml(text)
+    except yaml.YAMLError as error:
+        raise describe_yaml_error(_SAMPLES_STAGE, source, error) from None
     if not isinstance(data, dict) or not data:
         raise UserError(_SAMPLES_STAGE, source, "contains no topics", "write lines such as “食物: [饺子, 汉堡]”")
     for topic, objects in data.items():
@@ -183,13 +179,3 @@ def is_made_of(name: str, notes: Sequence[str]) -> bool:
 def _split(text: str) -> tuple[str, tuple[str, ...]]:
     name, *notes = (part.strip() for part in re.split("[；;]", text))
     return (name, tuple(note for note in notes if note)) if name else (text.strip(), ())
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """Reject repeated keys, of which YAML would silently drop one."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [key.value for key, _ in node.value]
-        if twice := next((key for key in keys if keys.count(key) > 1), None):
-            raise yaml.constructor.ConstructorError(None, None, f"{twice} occurs twice", node.start_mark)
-        return super().construct_mapping(node, deep)

@@ -12,7 +12,7 @@ import yaml
 
 import prompts
 from builders.recall.definition import RecallDefinition
-from querytruth.backends.files.text_formats import has_words, load_yaml
+from querytruth.backends.files.text_formats import describe_yaml_error, has_words, load_yaml
 from querytruth.errors import UserError
 from querytruth.questions import load_prompt, read_text
 from querytruth.records import content_id
@@ -235,9 +235,6 @@ def _read_rules(path: Path) -> str:
     text = read_text(path)
     try:
         load_yaml(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path} line {mark.line + 1}" if mark else path
-        reason = f"is not valid YAML ({getattr(error, 'problem', None) or error})"
-        raise UserError("read cleaning rules", where, reason, "fix the file") from None
+    except yaml.YAMLError as error:
+        raise describe_yaml_error("read cleaning rules", path, error) from None
     return text

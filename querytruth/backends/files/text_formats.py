@@ -130,11 +130,11 @@ def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=require_unique_keys)  # made once: logs have a hundred thousand lines
 
 
-def load_yaml(text: str, loader_class: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
+def load_yaml(text: str) -> Any:
     """Return the value of one document. Raises yaml.YAMLError, also for one that is too large, deep or expanding."""
     if len(text) > MAX_YAML_BYTES:
         raise yaml.YAMLError(f"is larger than {MAX_YAML_BYTES >> 20} MB")
-    loader = loader_class(text)
+    loader = yaml.SafeLoader(text)
     try:
         node = loader.get_single_node()
         if node is None:
@@ -145,6 +145,14 @@ def load_yaml(text: str, loader_class: type[yaml.SafeLoader] = yaml.SafeLoader) 
         raise yaml.YAMLError("is nested too deeply") from None
     finally:
         loader.dispose()
+
+
+def describe_yaml_error(stage: str, source: object, error: yaml.YAMLError | UnicodeDecodeError) -> UserError:
+    """Return the error of a text that is not YAML, with its line where that is known."""
+    mark = getattr(error, "problem_mark", None)
+    where = f"{source} line {mark.line + 1}" if mark else source
+    problem = "not UTF-8" if isinstance(error, UnicodeDecodeError) else getattr(error, "problem", None) or error
+    return UserError(stage, where, f"is not valid YAML ({problem})", "fix the line" if mark else "fix the file")
 
 
 def read_package_yaml(path: Path) -> Any:

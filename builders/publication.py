@@ -211,10 +211,8 @@ def _unused_decisions(folder: Path, outcome: DecisionOutcome) -> DecisionOutcome
     """Return the stale decisions on images and rejected items that no step used, as after a change of the
     definition."""
     known_ids = {*outcome.in_effect, *(decision.decision_id for decision, _ in outcome.stale)}
-    pairs, overrides = (
-        load_decisions(folder, decision_records.ImagePairDecision),
-        load_decisions(folder, decision_records.Override),
-    )
+    pairs = load_decisions(folder, decision_records.ImagePairDecision)
+    overrides = load_decisions(folder, decision_records.Override)
     loaded: list[decision_records.SetDecision] = [*pairs.values(), *overrides.values()]
     reason = "it applies to nothing in this build"
     return DecisionOutcome(stale=[(one, reason) for one in loaded if one.decision_id not in known_ids])
@@ -260,11 +258,10 @@ def publish_decisions(path: Path) -> BuildResult:
     record = cast(BuildRecord, {**kept, **about})
     own_images_folder = _own_images_folder(path, tables)
     envelope: Envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
-    pair_log, override_log = (
-        read_decisions(path.parent, decision_records.ImagePairDecision),
-        read_decisions(path.parent, decision_records.Override),
-    )
-    on_images: list[decision_records.ImagePairDecision | decision_records.Override] = [*pair_log, *override_log]
+    on_images: list[decision_records.ImagePairDecision | decision_records.Override] = [
+        *read_decisions(path.parent, decision_records.ImagePairDecision),
+        *read_decisions(path.parent, decision_records.Override),
+    ]
     carried, waiting_ids = carry_over(on_images, manifest["decisions"])
     result = _publish(path.parent, tables, record, outcome + carried, own_images_folder, envelope)
     result = _add_disputes(replace(result, waiting_count=len(waiting_ids)), log, disputes)
@@ -278,6 +275,7 @@ def _name_grades(named: dict[str, str], tables: Tables) -> dict[str, str]:
 
 
 _CERTIFICATE_ENDED = "An earlier version is certified; this version has different judgments and is not certified."
+UNREAD_KEYS = {"out", "publish_to", "publish_places", "publish_names", "work", "lose_at_most", "page_language"}
 _PACKAGES = ("querytruth", "pillow", "numpy", "pandas", "pyarrow", "prefect")
 _VERSION_KEYS = {
     *("version", "content_digest", "canary", "build_digest", "parent", "counts"),
@@ -359,16 +357,7 @@ def _carry_certificate(fields: BuildRecord, folder: Path, digest: str) -> tuple[
 def _configuration(definition: SetDefinition) -> Configuration:
     """Return the resolved definition without folders: inputs by name only. The definition as it was is in the
     envelope."""
-    unread = {
-        "out",
-        "publish_to",
-        "publish_places",
-        "publish_names",
-        "work",
-        "replies",
-        "lose_at_most",
-        "page_language",
-    }
+    unread = UNREAD_KEYS | {"replies"}
     unread |= {"tables"} if definition.tables == ReadingOptions() else set()
     unread |= {"quarantine"} if {*definition.quarantine} == {*PRIVATE_KINDS} else set()
     dumped = definition.model_dump(mode="json", exclude=unread)

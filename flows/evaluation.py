@@ -51,17 +51,8 @@ def write_evaluation_page(result: EvaluationResult, view: EvaluationView, page: 
 
 def _review_command(set_path: Path, result_folder: Path) -> str:
     """Return the command that judges the results that nobody judged."""
-    return shlex.join(
-        [
-            "querytruth",
-            "review",
-            str(set_path),
-            "--run",
-            str(result_folder),
-            "--depth",
-            str(evaluation_page.REVIEW_DEPTH),
-        ]
-    )
+    words = ["querytruth", "review", set_path, "--run", result_folder, "--depth", evaluation_page.REVIEW_DEPTH]
+    return shlex.join(map(str, words))
 
 
 def write_comparison_page(comparison: SystemComparison, view: EvaluationView, page: Path) -> None:

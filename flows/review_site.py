@@ -148,12 +148,9 @@ def _duplicate_routes(stored: set_files.StoredSet, reviewer: str, about: dict[st
     if other_set or not (len(duplicates) or manifest["kind"] == "gallery"):
         return []
     items = dict(zip(duplicates["image_id"].astype("str"), duplicates["item"].astype("str"), strict=True))
-    cards, log = (
-        gallery_cards.DuplicateCards(stored.tables, reviewer),
-        DecisionLog(stored.path.parent, ImagePairDecision),
-    )
+    cards = gallery_cards.DuplicateCards(stored.tables, reviewer)
     return [
-        deck_routes(cards.follow(log), about),
+        deck_routes(cards.follow(DecisionLog(stored.path.parent, ImagePairDecision)), about),
         gallery_cards.pairing_routes(cards),
         image_routes("/duplicates/image", cards.has_image, make_source_thumbnail_reader(stored, items)),
     ]
@@ -170,11 +167,9 @@ def _rejection_routes(stored: set_files.StoredSet, reviewer: str, about: dict[st
         tables.duplicates if "Duplicates" in about["views"] else empty_frame("duplicates"),
         files := similar_images.RejectedFiles(stored),
     )
-    cards, log = (
-        rejection_cards.RejectionCards(tables.ledger, context, reviewer),
-        DecisionLog(stored.path.parent, Override),
-    )
-    return [deck_routes(cards.follow(log), about), cards.image_routes(files)]
+    cards = rejection_cards.RejectionCards(tables.ledger, context, reviewer)
+    view = cards.follow(DecisionLog(stored.path.parent, Override))
+    return [deck_routes(view, about), cards.image_routes(files)]
 
 
 def _reason_not_overridable(manifest: Manifest) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from builders.publication import cut_from_set, publish_built
+from builders.publication import UNREAD_KEYS, cut_from_set, publish_built
 from querytruth.backends.files.durable_files import open_journal, write_atomically
 from querytruth.backends.files.text_formats import parse_json
 from querytruth.backends.models.hub_models import choose_device
@@ -86,20 +86,7 @@ def plan_training(definition: TrainingDefinition) -> dict[str, Any]:
     }
 
 
-_NOT_TRAINED_BY = {
-    "out",
-    "tables",
-    "publish_to",
-    "publish_places",
-    "publish_names",
-    "work",
-    "set",
-    "title",
-    "licence",
-    "lose_at_most",
-    "name",
-    "page_language",
-}
+_NOT_TRAINED_BY = UNREAD_KEYS | {"tables", "set", "title", "licence", "name"}
 
 
 def compute_training_key(definition: TrainingDefinition, parts: SplitSet) -> str:
@@ -161,11 +148,8 @@ def _write_results(
 ) -> TrainingResult:
     scores = retrieval_scores.score_model(folder, test_set)
     figures = retrieval_scores.scores_with_intervals(scores, parts.part_tables("test").queries)
-    means, place, chance = (
-        retrieval_scores.mean_scores(scores),
-        str(test_set.absolute()),
-        retrieval_scores.chance_scores(test_set),
-    )
+    means, chance = retrieval_scores.mean_scores(scores), retrieval_scores.chance_scores(test_set)
+    place = str(test_set.absolute())
     stored_figures = {"key": key, "test_set": place, "figures": figures, "means": means, "chance": chance}
     report = render_training_report(definition, history, figures, chance, parts.summarize())
     write_atomically(folder / CURVES_FILE, render_curves_svg(history).encode())

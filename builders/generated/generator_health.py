@@ -143,7 +143,7 @@ class HealthMonitor:
             yield HealthWarning("collapse", f"{finding}: the model repeats itself")
         longer, times = self._growth()
         if is_enough and longer >= MIN_GROWTH[self._language] and times >= MIN_GROWTH_RATIO:
-            unit = "characters" if self._language == "zh" else "words"
+            unit = _UNITS[self._language]
             finding = f"the latest rows are {longer:.1f} {unit} longer than the first rows and than people's rows"
             yield HealthWarning("drift", f"{finding}: the model adds more and more words")
         new = self._accepted / max(self._rows, 1)

@@ -186,11 +186,9 @@ def _find_image_problem(
         bucket = "pending" if image["kind"] == "transient" else "quarantined"
         bucket = "rejected" if image["reason"] in _NOT_ALLOWED else bucket
         return {"bucket": bucket, "reason": image["reason"], "detail": image["detail"] or None}
-    return (
-        None
-        if image["url"] in overridden
-        else result_screening.find_size_problem(image["width"], image["height"], rules)
-    )
+    if image["url"] in overridden:
+        return None
+    return result_screening.find_size_problem(image["width"], image["height"], rules)
 
 
 def _too_few(good: int, unknown: int, waiting: list[str], keep: int, is_overridden: bool) -> _Problem | None:

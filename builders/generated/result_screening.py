@@ -206,9 +206,8 @@ def find_placeholders(
 
 
 def _is_large_share(of_queries: float, of_topics: float) -> bool:
-    if of_queries >= LEAST_SHARE:
-        return True
-    return of_queries >= LEAST_SHARE_OF_MANY and of_topics >= LEAST_SHARE_OF_TOPICS
+    is_of_many = of_queries >= LEAST_SHARE_OF_MANY and of_topics >= LEAST_SHARE_OF_TOPICS
+    return is_of_many or of_queries >= LEAST_SHARE
 
 
 def find_implausible_answers(counts: Sequence[int], query_count: int) -> list[int]:

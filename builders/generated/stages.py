@@ -9,21 +9,20 @@ would still ask at most, and their cost.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from builders.generated import generation_journal, pool_tables
-from builders.generated.definition import GeneratedDefinition, ObjectOptions, TopicOptions
+from builders.generated.definition import GeneratedDefinition
 from builders.generated.generation_rounds import GenerationRounds, generation_folder, read_journal
 from builders.generated.generator_health import GeneratorHealth, count_new_by_round, render_health_page
-from builders.generated.object_rounds import count_stop_reasons, find_objects, prepare_object_stage
+from builders.generated.object_rounds import ObjectStage, count_stop_reasons, find_objects, prepare_object_stage
 from builders.generated.topic_pools import STRATEGIES
-from builders.generated.topic_rounds import find_topics, prepare_topic_stage
+from builders.generated.topic_rounds import TopicStage, find_topics, prepare_topic_stage
 from builders.publication import check_set_name
 from prompts import PromptTemplate
 from querytruth.backends.files.durable_files import read_journal_lines, write_page
-from querytruth.backends.models.chat import ChatModel
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
 from querytruth.questions import forecast_calls, guess_tokens, open_definition_replies, summarize_forecasts
@@ -242,8 +241,7 @@ def plan_topics(definition: GeneratedDefinition) -> dict[str, Any]:
     setup, wanted = prepare_topic_stage(definition), definition.topics
     questions = wanted.rounds if STRATEGIES[definition.strategy].proposes_topics else 0
     guess = guess_tokens([setup.prompt.text, setup.sample_template.text * _SAMPLES_SHOWN], wanted.max_tokens)
-    asked = _CountedQuestions("topics", questions, wanted.parallel_questions, guess)
-    return _plan(definition, asked, setup.model, setup.settings(), wanted)
+    return _plan("topics", setup, questions, wanted.parallel_questions, guess)
 
 
 def plan_objects(definition: GeneratedDefinition, chosen: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -254,36 +252,23 @@ def plan_objects(definition: GeneratedDefinition, chosen: Mapping[str, Sequence[
     topics, wanted = len(setup.initial_pools), definition.objects
     samples = [form.text * _SAMPLES_SHOWN for form in setup.sample_templates]
     guess = guess_tokens([setup.prompt.text, *samples], wanted.max_tokens)
-    asked = _CountedQuestions("objects", topics * wanted.rounds, topics, guess)
-    return _plan(definition, asked, setup.model, setup.settings(), wanted)
-
-
-class _CountedQuestions(NamedTuple):
-    """The budget of a stage: its maximum of questions, how many are asked at a time, and the tokens per question."""
-
-    stage: str
-    most: int
-    wave_size: int
-    guess: tuple[float, float]
+    return _plan("objects", setup, topics * wanted.rounds, topics, guess)
 
 
 def _plan(
-    definition: GeneratedDefinition,
-    questions: _CountedQuestions,
-    model: ChatModel,
-    settings: dict[str, Any],
-    wanted: TopicOptions | ObjectOptions,
+    stage: str, setup: TopicStage | ObjectStage, most: int, wave_size: int, guess: tuple[float, float]
 ) -> dict[str, Any]:
-    asked, tokens, stage = 0, 0, questions.stage
-    for wave in read_journal(definition, stage, model, settings):
+    """Return the plan of a stage with at most so many questions; `guess`: the tokens of one."""
+    definition, model = setup.definition, setup.model
+    wanted = definition.topics if stage == "topics" else definition.objects
+    asked = tokens = 0
+    for wave in read_journal(definition, stage, model, setup.settings()):
         asked, tokens = asked + len(wave), tokens + sum(entry.tokens for entry in wave)
-    limit = questions.most if wanted.calls is None else min(questions.most, wanted.calls)
+    limit = most if wanted.calls is None else min(most, wanted.calls)
     is_spent = wanted.tokens is not None and tokens >= wanted.tokens
     calls = 0 if is_spent or model.is_recorded else max(0, limit - asked)
     price = definition.topics.price
     with open_definition_replies(definition) as store:
-        forecast = forecast_calls(
-            store, model, stage, calls, price=price, at_most_at_once=questions.wave_size, guess=questions.guess
-        )
+        forecast = forecast_calls(store, model, stage, calls, price=price, at_most_at_once=wave_size, guess=guess)
     budget = definition.budget and definition.budget.model_dump(exclude_none=True)
     return {"stage": stage, "asked": asked, "model_calls": calls, **summarize_forecasts([forecast]), "budget": budget}

@@ -263,17 +263,13 @@ def parse_attributes(value: object) -> tuple[list[tuple[str, str]], bool]:
         pairs = [
             (_read_name(key), _read_name(key if one is True else one))
             for key, one in truths.items()
-            if one is not False and not _is_attribute_number(one)
+            if one is not False and not _is_number(one)
         ]
     else:
         return [], False
     known = dict.fromkeys(pair for pair in pairs if pair[1] not in _UNKNOWN)
-    return list(known), len([name for _, name in pairs if name in _UNKNOWN]) == 0
+    return list(known), all(name not in _UNKNOWN for _, name in pairs)
 
 
 def _read_name(value: object) -> str:
     return join_attribute(value) if is_utf8_text(value) else ""
-
-
-def _is_attribute_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -187,10 +187,8 @@ def translate_labels(
     if to.exists():
         raise UserError(TRANSLATE_STAGE, to, "exists, with people's decisions", "give --to another name, or move it")
     sources = table[other_language(language)].where(table[other_language(language)] != "", table["name"]).tolist()
-    session, model = (
-        ChatSession(open_reply_store(to.with_suffix(".replies.sqlite"))),
-        chat.load_chat_model(model_name, **options),
-    )
+    session = ChatSession(open_reply_store(to.with_suffix(".replies.sqlite")))
+    model = chat.load_chat_model(model_name, **options)
     prompt, back_prompt = load_prompt(f"{language}/label_name"), load_prompt(f"{other_language(language)}/label_back")
     contexts = [describe_context(*known, language) for known in zip(parents, neighbours, strict=True)]
     questions = [prompt.fill(name=name, context=context) for name, context in zip(sources, contexts, strict=True)]

@@ -244,13 +244,11 @@ def forecast_phrasings(
     assert definition.phrasings is not None
     wanted, model = definition.phrasings, load_phrasing_model(definition)
     chosen = phrasings.choose_queries_to_reword(queries)
+    requests = _Writer(definition, labels, model).request_phrasings(chosen)
     with questions.open_chat_session(definition).store as store:
-        asked = answer_requests(
-            store, model, _Writer(definition, labels, model).request_phrasings(chosen), offline=True
-        )
+        asked = answer_requests(store, model, requests, offline=True)
         new = 0 if model.is_recorded else asked.missing
         calls = {_TEXTS: new, _LABELS: new * wanted.count, _QUESTION: new * wanted.count}
-        requests = _Writer(definition, labels, model).request_phrasings(chosen[:1])
         texts = [message.text for request in requests[:1] for message in request.messages]
         guess = questions.guess_tokens(texts, requests[0].parameters.max_tokens if requests else None)
         forecasts = [

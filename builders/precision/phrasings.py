@@ -166,11 +166,9 @@ def check_question(reply: str) -> Finding | None:
     text = strip_reasoning(reply).strip(_WRAPPING + "\n")
     if _YES.match(text):
         return None
-    return (
-        Finding("asks_something_else")
-        if _NO.match(text)
-        else Finding("unreadable_check", f"the question: {text[:100]}")
-    )
+    if _NO.match(text):
+        return Finding("asks_something_else")
+    return Finding("unreadable_check", f"the question: {text[:100]}")
 
 
 def add_phrasings(queries: pd.DataFrame, phrasings: Sequence[Phrasing]) -> tuple[pd.DataFrame, dict[str, str]]:

@@ -122,11 +122,8 @@ def recaption_ambiguous_queries(
     )
     of_query = confusions.queries.set_index("query_id")
     definition = context.models.definition
-    model, (rules, _), longest = (
-        captions.load_caption_model(definition),
-        load_cleaning_rules(definition.cleaning_files),
-        captions.find_max_lengths(definition.captions),
-    )
+    model, longest = captions.load_caption_model(definition), captions.find_max_lengths(definition.captions)
+    rules, _ = load_cleaning_rules(definition.cleaning_files)
     own_files, languages = definition.prompt_files, definition.captions.languages
     prompts = {language: load_recaption_prompt(language, own_files) for language in languages}
     requests, templates = [], []
@@ -145,13 +142,8 @@ def recaption_ambiguous_queries(
             asked = prompt.language, rules, prompt.text, longest.get(prompt.language)
             text = caption_cleaning.clean_caption(answer.text, answer.finish_reason, *asked).text
             new |= {query: text} if text else {}
-    texts = [
-        new.get(query, text)
-        for query, text in zip(confusions.queries["query_id"], confusions.queries["text"], strict=True)
-    ]
-    after = context.find_confusable_images(
-        confusions.queries.assign(text=pd.array(texts, dtype="str")), confusions.qrels
-    )
+    texts = confusions.queries["query_id"].map(new).fillna(confusions.queries["text"]).astype("str")
+    after = context.find_confusable_images(confusions.queries.assign(text=texts), confusions.qrels)
     counts = {"asked": len(again), "answered": len(new), "ambiguous_after": len(after.confusable.ambiguous_query_ids)}
     return after, counts
 

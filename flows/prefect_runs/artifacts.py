@@ -200,18 +200,8 @@ def _show_images(name: str, result: BuildResult) -> None:
 
 def render_change_note(changes: version_difference.VersionDifference, before: str, after: str) -> str:
     """Count of added, removed and changed rows, the first queries of each, and whether figures are comparable."""
-    counts: dict[str, list[Any]] = {
-        "queries added": changes.queries_added,
-        "queries removed": changes.queries_removed,
-        "queries changed": changes.queries_changed,
-        "images added": changes.images_added,
-        "images removed": changes.images_removed,
-        "images changed": changes.images_changed,
-        "judgments added": changes.judgments_added,
-        "judgments removed": changes.judgments_removed,
-        "judgments changed": changes.judgments_changed,
-        "judgments confirmed": changes.judgments_confirmed,
-    }
+    listed = [name for name in changes.__slots__ if name != "judgments_with_them"]
+    counts: dict[str, list[Any]] = {name.replace("_", " "): getattr(changes, name) for name in listed}
     lines = [f"# {_escape_markdown(before)} → {_escape_markdown(after)}", ""]
     lines += [f"{changes.comparability.capitalize()}.", "", "| what | rows |", "|---|---:|"]
     lines += [f"| {what} | {len(rows):,} |" for what, rows in counts.items() if rows]

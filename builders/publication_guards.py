@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
@@ -56,15 +56,6 @@ def check_shrinkage(definition: SetDefinition, tables: Tables) -> None:
     raise error
 
 
-class _Loss(NamedTuple):
-    """Items of a kind that one stage did not accept for one reason."""
-
-    kind: str
-    stage: str
-    bucket: str
-    reason: str
-
-
 def has_content(kind: str, tables: Tables) -> bool:
     """Return whether a set of this kind has its main content: images in a gallery, queries in any other set."""
     return len(tables.images if kind == "gallery" else tables.queries) > 0
@@ -76,25 +67,22 @@ def check_not_empty(kind: str, name: str, tables: Tables, funnel: Iterable[Mappi
     emptied = next((stage for stage in stages if stage["entered"] and not stage["accepted"]), None)
     if emptied is None or has_content(kind, tables):
         return
-    losses = Counter[_Loss]()
+    losses = Counter[tuple[str, str, str]]()  # stage, bucket and reason
     for stage in stages:
         if stage["kind"] == emptied["kind"]:
             for bucket in ledger.BUCKETS:
-                counts = {_Loss(stage["kind"], stage["stage"], bucket, one): n for one, n in stage[bucket].items()}
-                losses.update(counts)
+                losses.update({(stage["stage"], bucket, reason): n for reason, n in stage[bucket].items()})
     ranked = sorted(losses.items(), key=lambda pair: (-pair[1], pair[0]))
-    listed = ", ".join(f"{number:,} {loss.reason.replace('_', ' ')}" for loss, number in ranked[:_SHOWN])
+    listed = ", ".join(f"{number:,} {reason.replace('_', ' ')}" for (*_, reason), number in ranked[:_SHOWN])
     wanted = "image" if kind == "gallery" else "query"
     entered = max(stage["entered"] for stage in stages if stage["kind"] == emptied["kind"])
     kinds = emptied["kind"] if entered == 1 else pluralize_kind(emptied["kind"])
     reason = f"no {wanted} is left of {entered:,} {kinds} ({listed}); nothing was published"
-    raise UserError("publish", name, reason, _next_step(ranked[0][0]))
+    raise UserError("publish", name, reason, _next_step(emptied["kind"], *ranked[0][0]))
 
 
-def _next_step(loss: _Loss) -> str:
-    advice = _NEXT_STEPS.get((loss.kind, loss.reason)) if loss.bucket != "pending" else None
-    return (
-        advice
-        or decision_outcomes.advise_fix(loss.stage, loss.kind, loss.bucket, loss.reason)
-        or _NEXT_STEPS.get((loss.kind, None), "change the definition, then build again")
-    )
+def _next_step(kind: str, stage: str, bucket: str, reason: str) -> str:
+    if bucket != "pending" and (kind, reason) in _NEXT_STEPS:
+        return _NEXT_STEPS[kind, reason]
+    usual = _NEXT_STEPS.get((kind, None), "change the definition, then build again")
+    return decision_outcomes.advise_fix(stage, kind, bucket, reason) or usual

@@ -160,42 +160,6 @@ def test_a_query_with_too_few_results_goes_on_and_nothing_else_changes(
     assert third.manifest["content_digest"] == first.manifest["content_digest"] and third.version == 3
 
 
-def url_of(result: BuildResult, kind: str) -> str:
-    items = set_files.read_set(result.path).tables.ledger["item"]
-    return next(item for item in items if f"/{kind}/" in item)
-
-
-@pytest.mark.slow
-def test_a_result_is_let_in_whatever_the_service_says_and_rank_decides(
-    made: Made, stages: tuple[Path, list[str]]
-) -> None:
-    text, other, *_ = stages[1]
-    wanted = made(MixedWeb(**{text: ["advertisement", "", "small", "", "told_long", ""]}))
-    server = wanted.collect.options["endpoint"].rpartition("/")[0]
-    first = build(wanted)
-    assert ranks(first, text) == ["1", "3", "5"]
-    assert (
-        away(first)["results"] == {"advertisement": 1, "too_elongated": 1} and away(first)["images"]["too_small"] == 1
-    )
-    # What lies at the address of an advertisement is no image here; the small one is one.
-    small, long, advertisement = (url_of(first, kind) for kind in ("small", "told_long", "advertisement"))
-    words = want(wanted, small, long, advertisement, f"{server}/nowhere")
-    second = build(wanted)
-    assert truth(second) == truth(first) | {text: truth(second)[text]}
-    assert ranks(second, text) == ["1", "3", "2"], "by address: good/…/1, good/…/3, small/…/2"
-    assert told(second) == {
-        advertisement: "rejected again: not_found",
-        long: "enough images ranked before it (collect.keep)",
-        f"{server}/nowhere": "it is not among the first results of any query that is searched for",
-    }
-    assert second.manifest["decisions"]["in_effect"] == [words[0].decision_id]
-    same_again(first, second)
-    undo(wanted, words[0])
-    third = build(wanted)
-    assert third.manifest["content_digest"] == first.manifest["content_digest"]
-    assert other in truth(third)
-
-
 def test_without_a_connection_nothing_is_fetched_and_every_query_waits(made: Made, server: Loopback) -> None:
     wanted = made(MixedWeb())
     with active_run(BuildRun(offline=True)):

@@ -25,26 +25,6 @@ from querytruth.errors import UserError
 SOURCES = {language: prompts.load_template(f"{language}/cleaning.yaml").text for language in ("zh", "en")}
 RULES = parse_cleaning_rules(SOURCES)
 ASKED = prompts.load_template("zh/caption").text
-EN_NO_CAPTIONS = [
-    "Failed to fetch the image.",
-    "404 Not Found",
-    "Unsupported image format",
-    "No visual content to describe.",
-    "The picture is too blurry to make anything out.",
-    "A completely black image.",
-    "Output truncated.",
-]
-ZH_NO_CAPTIONS = [
-    "该图片未通过内容安全审核",
-    "图片内容触发风控",
-    "图片链接已失效",
-    "网页不存在",
-    "下载超时",
-    "当前对话中没有图片",
-    "麻烦发一下图片",
-    "不便描述此图",
-    "账户欠费，服务已停用",
-]
 COUNTED = "".join(f"{number}只猫坐在沙发上，" for number in range(9))
 
 
@@ -166,14 +146,28 @@ def test_what_surrounds_the_words_goes(raw: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "reply"),
+    "reply",
     [
-        *[("en", reply) for reply in EN_NO_CAPTIONS],
-        *[("zh", reply) for reply in ZH_NO_CAPTIONS],
+        "Failed to fetch the image.",
+        "404 Not Found",
+        "Unsupported image format",
+        "No visual content to describe.",
+        "The picture is too blurry to make anything out.",
+        "A completely black image.",
+        "Output truncated.",
+        "该图片未通过内容安全审核",
+        "图片内容触发风控",
+        "图片链接已失效",
+        "网页不存在",
+        "下载超时",
+        "当前对话中没有图片",
+        "麻烦发一下图片",
+        "不便描述此图",
+        "账户欠费，服务已停用",
     ],
 )
-def test_a_reply_about_the_file_or_the_service_is_no_caption(language: str, reply: str) -> None:
-    assert reason_of(reply, language) in ("talk", "refusal", "empty", "too_short")
+def test_a_reply_about_the_file_or_the_service_is_no_caption(reply: str) -> None:
+    assert reason_of(reply, "en" if reply.isascii() else "zh") in ("talk", "refusal", "empty", "too_short")
 
 
 @pytest.mark.parametrize(

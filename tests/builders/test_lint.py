@@ -113,10 +113,9 @@ def test_different_queries_with_the_very_same_truth() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["my_dog_01.jpg", "DOG.png", "album/dogs 2.jpg"])
-def test_file_names_that_give_the_answer_away(name: str) -> None:
+def test_file_names_that_give_the_answer_away() -> None:
     tables = clean()
-    named = tables.images.assign(file_name=[name, "hotdogma.jpg", "0003.jpg"])
+    named = tables.images.assign(file_name=["album/dogs 2.jpg", "hotdogma.jpg", "0003.jpg"])
     assert checks(replace(tables, images=named)) == {"text_in_file_name": 1}
 
 

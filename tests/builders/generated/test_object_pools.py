@@ -135,19 +135,17 @@ def compass(texts: Sequence[str]) -> Vectors:
     return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
 
-def test_the_cut_itself_still_passes_and_is_flagged_as_near() -> None:
-    assert NoveltyFilter(compass, threshold=0.866).classify(["north", "nearly north"])[1] == NoveltyVerdict(
-        True, 8660, "north"
-    )
-    assert NoveltyFilter(compass, threshold=0.8659).classify(["north", "nearly north"])[1] == NoveltyVerdict(
-        False, 8660, "north"
-    )
-    assert NoveltyFilter(compass, threshold=0.9).classify(["north", "nearly north"])[1] == NoveltyVerdict(True), (
-        "0.034 below is not near"
-    )
-    assert NoveltyFilter(compass, threshold=0.89).classify(["north", "nearly north"])[1] == NoveltyVerdict(
-        True, 8660, "north"
-    )
+@pytest.mark.parametrize(
+    ("threshold", "verdict"),
+    [
+        (0.866, NoveltyVerdict(True, 8660, "north")),
+        (0.8659, NoveltyVerdict(False, 8660, "north")),
+        (0.9, NoveltyVerdict(True)),  # 0.034 below is not near
+        (0.89, NoveltyVerdict(True, 8660, "north")),
+    ],
+)
+def test_the_cut_itself_still_passes_and_is_flagged_as_near(threshold: float, verdict: NoveltyVerdict) -> None:
+    assert NoveltyFilter(compass, threshold).classify(["north", "nearly north"])[1] == verdict
 
 
 def test_of_equals_the_oldest_is_named() -> None:

@@ -1,6 +1,7 @@
 """The pools of the first stage: who joins whom, what is rejected, and the same state from a journal as live."""
 
 import re
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -170,19 +171,14 @@ def test_every_round_draws_anew_the_order_of_the_pools_is_no_matter() -> None:
 
 def test_seven_objects_of_people_and_three_of_the_model_are_listed_and_five_asked_for() -> None:
     people, model = [f"人选{n}号" for n in range(20)], [f"模型{n}号" for n in range(20)]
-    asking = build_object_prompt(prompts.load_template("zh/objects"), "食物", people, model, ObjectOptions(), 0, 1)
+    ask = partial(build_object_prompt, prompts.load_template("zh/objects"), "食物")
+    asking = ask(people, model, ObjectOptions(), 0, 1)
     listed = parse_objects(asking.text.rpartition("想象力：")[2], False).objects
     assert (len(set(listed) & set(people)), len(set(listed) & set(model)), len(listed)) == (7, 3, 10)
     assert asking.shown_objects == set(listed)
     assert asking.text.count("食物") == 2 and "额外的5个答案" in asking.text
-    other = build_object_prompt(
-        prompts.load_template("zh/objects"), "食物", people[::-1], model[::-1], ObjectOptions(), 0, 1
-    )
-    assert other == asking
-    askings = [
-        build_object_prompt(prompts.load_template("zh/objects"), "食物", people, model, ObjectOptions(), 0, n)
-        for n in range(5)
-    ]
+    assert ask(people[::-1], model[::-1], ObjectOptions(), 0, 1) == asking
+    askings = [ask(people, model, ObjectOptions(), 0, n) for n in range(5)]
     assert any(a.text.index("模型") < a.text.rindex("人选") for a in askings), "people's do not always come first"
 
 

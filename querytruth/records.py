@@ -411,6 +411,12 @@ def categorical_from_codes(values: Iterable[str], codes: object) -> pd.Categoric
     return pd.Categorical.from_codes(codes, categories=pd.Index(list(values), dtype="str"))
 
 
+def drop_unused_categories(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows without categories that no row has: digests and sizes depend on no larger table."""
+    categorical = frame.select_dtypes("category")
+    return frame.assign(**{name: categorical[name].cat.remove_unused_categories() for name in categorical})
+
+
 def list_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows as dictionaries of plain values, None for missing ones."""
     rows: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")

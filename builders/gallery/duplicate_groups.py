@@ -40,7 +40,7 @@ def divide_into_stars(
     that group. `same`: per row the name of those with the same bytes or pixels;
     `preference`: per row its place in the order of preference (0 the first); a damaged row represents only damaged
     ones, and a mute row has no colours. `relate` returns TIED, UNRELATED or CONTRADICTING per pair of rows."""
-    leaders = _best_of_each(same, preference)
+    leaders = first_of_each(same, preference)
     units = np.unique(leaders)
     star = np.arange(len(components), dtype=np.int64)
     order = units[np.lexsort((preference[units], components[units]))]
@@ -58,9 +58,9 @@ def divide_into_stars(
     return firsts[representative], representative
 
 
-def _best_of_each(names: RowIndices, preference: RowIndices) -> RowIndices:
-    """Return per row the preferred row among those of the same name."""
-    order = np.lexsort((preference, names))
+def first_of_each(names: RowIndices, *keys: RowIndices | BoolArray) -> RowIndices:
+    """Return per row the first row of its name in the order of the keys, of which the last counts most."""
+    order = np.lexsort((*keys, names))
     is_first = np.diff(names[order], prepend=-1) != 0
     best = np.empty(len(names), dtype=np.int64)
     best[order] = order[np.flatnonzero(is_first)[np.cumsum(is_first) - 1]]

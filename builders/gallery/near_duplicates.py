@@ -73,7 +73,9 @@ def find_duplicates(
     group = overridden.group
     rows = np.flatnonzero(np.bincount(group, minlength=len(frame))[group] > 1)
     members = frame.iloc[rows][["image_id", "item", "width", "height"]].reset_index(drop=True)
-    representatives = _representatives(group[rows], is_damaged[rows], centre[rows] == rows, preference[rows])
+    # Undamaged, then one that the others are tied to, then the preferred one.
+    keys = preference[rows], centre[rows] != rows, is_damaged[rows]
+    representatives = duplicate_groups.first_of_each(group[rows], *keys)
     names = members["image_id"].to_numpy(dtype=object)
     ids = {lead: content_id("dup", names[lead]) for lead in np.unique(representatives).tolist()}
     way, through = ties.strongest_tie_kinds(rows, rows[representatives])
@@ -95,18 +97,6 @@ def find_duplicates(
         _chains(members, representatives, through, bits),
         overridden.outcome,
     )
-
-
-def _representatives(
-    group: RowIndices, is_damaged: BoolArray, is_centre: BoolArray, preference: RowIndices
-) -> RowIndices:
-    """Return per member the position of its representative: undamaged, then one that the others are tied to, then the
-    preferred one."""
-    order = np.lexsort((preference, ~is_centre, is_damaged, group))
-    first = np.flatnonzero(np.diff(group[order], prepend=-1))
-    leads = np.empty(len(order), dtype=np.int64)
-    leads[order] = np.repeat(order[first], np.diff(first, append=len(order)))
-    return leads
 
 
 def _table(members: pd.DataFrame, way: RowIndices, bits: RowIndices) -> pd.DataFrame:

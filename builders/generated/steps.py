@@ -17,7 +17,7 @@ from builders.judged_pairs import JudgedPairs
 from builders.lint import lint_tables
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
-from querytruth.records import CANDIDATE_JUDGMENTS_SCHEMA, IMAGES_SCHEMA
+from querytruth.records import CANDIDATE_JUDGMENTS_SCHEMA, IMAGES_SCHEMA, drop_unused_categories
 from querytruth.sets.benchmark_set import RENDERED_SIZE_COLUMNS, Tables
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.set_files import StoredSet
@@ -118,12 +118,10 @@ def keep_sure_results(tables: Tables, judged: JudgedPairs, accepted: Collection[
     unsure = tables.queries.loc[~has_truth, "query_id"]
     rejections = rejection_rows(unsure, "quarantined", "no_sure_image", item_id=unsure)
     ledger.record_stage("sure", "query", len(tables.queries), int(has_truth.sum()), rejections)
-    names = ["query_id", "image_id", "judged_by", "evidence"]
-    used = {name: decided.qrels[name].cat.remove_unused_categories() for name in names}
-    queries = tables.queries[has_truth].reset_index(drop=True)
+    queries, qrels = tables.queries[has_truth].reset_index(drop=True), drop_unused_categories(decided.qrels)
     waiting = decided.candidate_judgments
     waiting = waiting[waiting["query_id"].isin(queries["query_id"])].reset_index(drop=True)
-    return replace(decided, queries=queries, qrels=decided.qrels.assign(**used), candidate_judgments=waiting)
+    return replace(decided, queries=queries, qrels=qrels, candidate_judgments=waiting)
 
 
 def _no_images_error(definition: GeneratedDefinition, ledger: Ledger) -> UserError:

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from builders.precision import (
-    annotated_gallery,
     annotation_files,
     annotation_records,
     compatibility,
@@ -20,12 +19,11 @@ from builders.precision import (
     tag_files,
     tag_tree,
 )
-from builders.precision.annotated_gallery import AnnotatedGallery, AnnotationFile
+from builders.precision.annotated_gallery import ASPECT_RATIO_TOLERANCE, AnnotatedGallery, AnnotationFile, Ints
 from builders.precision.attributes import BoxAttributes, choose_attributes, join_attributes
 from builders.precision.box_forms import fit_boxes
 from builders.precision.boxes import StoredFrames, turn_boxes
 from builders.precision.definition import PrecisionDefinition, TagOptions
-from builders.precision.detections import check_detections, name_images_by_id
 from builders.precision.families import box_evidence, family_queries
 from builders.precision.label_index import LabelLists, join_label_lists
 from querytruth.backends.steps import current_run, step
@@ -47,7 +45,7 @@ class LabelVocabulary:
 
 
 @step("read labels")
-def read_labels(definition: PrecisionDefinition, files: list[annotated_gallery.AnnotationFile]) -> LabelVocabulary:
+def read_labels(definition: PrecisionDefinition, files: list[AnnotationFile]) -> LabelVocabulary:
     """Return the labels, their tree, and which label accepts which label's images. Raises UserError for a damaged
     table."""
     inputs: list[Input] = []
@@ -88,9 +86,7 @@ def _check_names(tree: tag_tree.TagTree, files: str) -> None:
         raise UserError("read labels", files, reason, next_step)
 
 
-def match_labels(
-    files: Sequence[annotated_gallery.AnnotationFile], labels: LabelVocabulary
-) -> list[annotated_gallery.Ints]:
+def match_labels(files: Sequence[AnnotationFile], labels: LabelVocabulary) -> list[Ints]:
     """Return per file the label of each category. Raises UserError where the table lacks one."""
     tree, former_names = labels.tree, labels.former_names
     matched = [tag_tree.match_categories(file.categories, tree, file.name, former_names) for file in files]
@@ -198,8 +194,8 @@ def read_detections(paths: list[Path]) -> list[detections.DetectionFile]:
 
 def fit_results(
     results: list[detections.DetectionFile],
-    file: annotated_gallery.AnnotationFile,
-    rows: annotated_gallery.Ints,
+    file: AnnotationFile,
+    rows: Ints,
     frames: StoredFrames | None,
     at_least: float,
 ) -> list[detections.DetectionFile]:
@@ -207,7 +203,7 @@ def fit_results(
     is about other images or labels. `rows`: the listed image of each image record of `file`."""
     out = []
     for one in results:
-        named = name_images_by_id(one, file)
+        named = detections.name_images_by_id(one, file)
         if named is not one:
             log = current_run().reporter.log
             log(f"{one.name}: none of its image_ids occurs in {file.name}; they are read as file names")
@@ -215,19 +211,19 @@ def fit_results(
         current_run().reporter.log(f"{named.name}: boxes read as {form or 'xywh'}")
         boxes = turn_boxes(fitted, file.images["id"].to_numpy(), rows, frames)
         out.append(replace(named, boxes=boxes))
-        check_detections(out[-1], file, at_least)
+        detections.check_detections(out[-1], file, at_least)
     return out
 
 
 @step("join detections")
 def join_detections(
-    files: list[annotated_gallery.AnnotationFile],
+    files: list[AnnotationFile],
     results: list[detections.DetectionFile],
-    gallery: annotated_gallery.AnnotatedGallery,
+    gallery: AnnotatedGallery,
     labels: LabelVocabulary,
     ledger: Ledger,
     at_least: float,
-) -> tuple[annotated_gallery.AnnotatedGallery, detections.Detections]:
+) -> tuple[AnnotatedGallery, detections.Detections]:
     """Return the detections that the annotations lack, and the gallery with their labels as doubtful."""
     (file,) = files
     (codes,) = match_labels(files, labels)
@@ -238,12 +234,12 @@ def join_detections(
 
 
 def propose_tags(
-    files: list[annotated_gallery.AnnotationFile],
+    files: list[AnnotationFile],
     wanted: TagOptions | None,
-    gallery: annotated_gallery.AnnotatedGallery,
+    gallery: AnnotatedGallery,
     labels: LabelVocabulary,
     ledger: Ledger,
-) -> tuple[annotated_gallery.AnnotatedGallery, detections.Detections]:
+) -> tuple[AnnotatedGallery, detections.Detections]:
     """Return the tags of a file that are too unsure to count, as detections."""
     assert wanted is not None and wanted.propose_from is not None, "the definition proposes tags"
     unsure = tag_files.read_unsure_tags(files[0], wanted.propose_from, wanted.at_least)
@@ -272,6 +268,5 @@ def list_precision_thresholds(definition: PrecisionDefinition) -> list[Threshold
     if definition.tags is not None:
         thresholds.append(describe_threshold("tags.at_least", "at least", definition.tags.at_least))
     if definition.images is not None:
-        tolerance = annotated_gallery.ASPECT_RATIO_TOLERANCE
-        thresholds.append(describe_threshold("images.aspect_ratio_deviation", "under", tolerance))
+        thresholds.append(describe_threshold("images.aspect_ratio_deviation", "under", ASPECT_RATIO_TOLERANCE))
     return thresholds

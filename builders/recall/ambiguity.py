@@ -16,6 +16,7 @@ import pandas as pd
 from builders.judged_pairs import JudgedPairs
 from builders.recall.caption_index import group_images
 from builders.recall.confusable_images import ConfusableImages
+from querytruth.records import drop_unused_categories
 from querytruth.sets.ledger import rejection_rows
 
 AMBIGUITY_POLICIES = ("drop", "merge", "review")
@@ -81,8 +82,8 @@ def resolve_ambiguity(
     if overridden:
         figures["rescued"] = len(overridden)
     marked = _ambiguous_pairs(kept, confusables, policy)
-    used = {name: truth[name].cat.remove_unused_categories() for name in truth if truth[name].dtype == "category"}
-    return ResolvedAmbiguity(kept, truth.assign(**used), pd.concat(rejections, ignore_index=True), marked, figures)
+    truth = drop_unused_categories(truth)
+    return ResolvedAmbiguity(kept, truth, pd.concat(rejections, ignore_index=True), marked, figures)
 
 
 def see_through_judge(confusables: ConfusableImages, judged: JudgedPairs) -> ConfusableImages:

@@ -18,6 +18,7 @@ from builders.recall.steps import selection_ranks
 from querytruth.backends.files.safe_paths import contained_path
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
+from querytruth.records import drop_unused_categories
 from querytruth.sets import benchmark_set, decision_application, set_files
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.manifest import Manifest
@@ -76,16 +77,10 @@ def _cut(
     return NestedTables(
         queries[is_answered].reset_index(drop=True),
         images.reset_index(drop=True),
-        _shrunk(truth).reset_index(drop=True),
+        drop_unused_categories(truth).reset_index(drop=True),
         rejection_rows(outside, "rejected", "image_outside", item_id=outside),
         {"queries": len(answered), "images": len(images), "judgments": len(truth), "narrower": len(narrower)},
     )
-
-
-def _shrunk(qrels: pd.DataFrame) -> pd.DataFrame:
-    """Return the judgments without unused categories, so that digests and sizes do not depend on larger sets."""
-    categories = [name for name in qrels.columns if isinstance(qrels[name].dtype, pd.CategoricalDtype)]
-    return qrels.assign(**{name: qrels[name].cat.remove_unused_categories() for name in categories})
 
 
 def publish_nested_sets(definition: RecallDefinition, whole: BuildResult) -> list[BuildResult]:

@@ -113,9 +113,7 @@ class BoxWorld:
     def has_box(self, label: int) -> BoolArray:
         """Return per image whether it has a box of a single object of the label."""
         if label not in self._has_box:
-            found = np.zeros(self.image_count, dtype=bool)
-            found[self.places.image[self.rows(label)]] = True
-            self._has_box[label] = found
+            self._has_box[label] = mark(self.places.image[self.rows(label)], self.image_count)
         return self._has_box[label]
 
     def pairs(self) -> Iterator[tuple[int, int]]:

@@ -115,8 +115,7 @@ class _Judgments:
         evidence = pd.Series(self.codes["evidence"][rows])
         chosen = np.argsort(evidence.groupby(evidence.to_numpy()).cumcount().to_numpy(), kind="stable")[:number]
         first, _ = pd.factorize(evidence.to_numpy()[chosen])
-        picked: AnyArray = rows[chosen[np.argsort(first, kind="stable")]]
-        return picked
+        return rows[chosen[np.argsort(first, kind="stable")]]
 
     def to_judged_images(self, rows: AnyArray, wordings: list[DisplayedWording]) -> tuple[JudgedImage, ...]:
         """Return the judgments of these rows, with the evidence of each language's wording."""

@@ -210,8 +210,7 @@ class _DuplicateTies:
         return self.images.relate(rows, others)
 
     def _is_paired(self, rows: RowIndices, others: RowIndices) -> BoolArray:
-        paired: BoolArray = np.isin(self._keys(rows, others), self._keys(self.pairs[:, 0], self.pairs[:, 1]))
-        return paired
+        return np.isin(self._keys(rows, others), self._keys(self.pairs[:, 0], self.pairs[:, 1]))
 
     def _keys(self, ones: RowIndices, others: RowIndices) -> RowIndices:
         return np.minimum(ones, others) * len(self.bytes) + np.maximum(ones, others)

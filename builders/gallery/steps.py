@@ -142,8 +142,7 @@ def keep_uncovered_rows(
     frame = frame.rename(columns={"item": "file_name"})
     kept = is_uncovered(frame, definition.select, definition.out) | overridden.is_overridden(unique)
     record_covered(ledger, "coverage", frame, kept)
-    rows: RowIndices = unique[kept]
-    return rows
+    return unique[kept]
 
 
 @step("select images")

@@ -222,8 +222,7 @@ def find_implausible_answers(counts: Sequence[int], query_count: int) -> list[in
     values = np.asarray(counts)
     is_high = (values >= LEAST_QUERIES) & (values >= MEDIANS * np.median(values))
     is_high &= (values >= LEAST_SHARE * query_count) | (values >= OUTLIER * np.quantile(values, 0.95, method="lower"))
-    found: list[int] = np.flatnonzero(is_high).tolist()
-    return found
+    return np.flatnonzero(is_high).tolist()
 
 
 def summarize_overrides(overrides: Mapping[str, Override], kept: pd.DataFrame, ledger: Ledger) -> DecisionOutcome:

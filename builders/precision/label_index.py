@@ -115,8 +115,7 @@ class LabelLists:
         """Return per image whether the boxes of the label are all of its objects. An image that has boxes and is
         listed as having none is unknown."""
         absent = self.is_absent(label)
-        known: BoolArray = np.where(has_box, self.is_listed & ~self._mark(self.partial, label) & ~absent, absent)
-        return known
+        return np.where(has_box, self.is_listed & ~self._mark(self.partial, label) & ~absent, absent)
 
     def find_possible(self, compatibility: LabelCompatibility, label_count: int) -> BitWords:
         """Return by concept, as in LabelIndex, the images that were not verified to show nothing of it."""

@@ -164,8 +164,7 @@ def _supported(mix: Mix, labels: Sequence[int], index: LabelIndex, min_images: i
         rows = index.present.take(codes[start : start + _LABELS_AT_ONCE], axis=0)
         shared = np.bitwise_and(rows.take(filled, axis=1) if is_sparse else rows, own)
         supports[start : start + _LABELS_AT_ONCE] = np.bitwise_count(shared).sum(axis=1, dtype=np.uint32)
-    supported: Codes = codes[supports >= min_images]
-    return supported
+    return codes[supports >= min_images]
 
 
 def _sample(

@@ -88,8 +88,7 @@ class PairFeatures:
             np.log(np.maximum(self._answers.caption_counts[answer], 1)),
             self._captions.contradict(query, answer),
         )
-        table: FloatArray = np.column_stack(columns).round(4)
-        return table
+        return np.column_stack(columns).round(4)
 
 
 class FittedLine(StrictModel):

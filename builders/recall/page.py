@@ -112,8 +112,7 @@ def _shown_image(queries: pd.DataFrame, right: pd.DataFrame) -> pd.Series:
     pairs = pd.MultiIndex.from_frame(right)
     own = pd.MultiIndex.from_arrays([queries["query_id"].astype("str"), queries["source_image_id"].astype("object")])
     first = right.drop_duplicates("query_id").set_index("query_id")["image_id"]
-    shown: pd.Series = queries["source_image_id"].where(own.isin(pairs), queries["query_id"].map(first))
-    return shown
+    return queries["source_image_id"].where(own.isin(pairs), queries["query_id"].map(first))
 
 
 def _group_by_image(

@@ -91,8 +91,7 @@ class SimilarityModels:
     def encode_queries(self, queries: pd.DataFrame) -> Vectors:
         """Return the vectors of queries; those of a model are stored below the folder of sets."""
         if self.text_embedder.compares_spelling:  # in whole numbers: the same on every processor
-            spelling: Vectors = self.text_embedder.encode_texts(queries["text"].tolist())
-            return spelling
+            return self.text_embedder.encode_texts(queries["text"].tolist())
         return embed_texts(self.text_embedder, queries["text"].tolist(), self.definition.out.absolute() / ".vectors")
 
     def choose_rules(self) -> ConfusableRules:

@@ -85,8 +85,7 @@ def ask_person(question: type[InputForm], key: str, about: str) -> InputForm:
     """Suspend the run until a person has filled in the form; `about` is its description, in Markdown."""
     form = question.with_initial_data(description=about)
     key = re.sub(r"[^a-z0-9]+", "-", key.lower())
-    answer: InputForm = suspend_flow_run(wait_for_input=form, key=key, timeout=_ANSWER_TIMEOUT)
-    return answer
+    return suspend_flow_run(wait_for_input=form, key=key, timeout=_ANSWER_TIMEOUT)
 
 
 def engine_hosts(runner: str) -> tuple[str, ...]:

@@ -51,8 +51,7 @@ def _start_of_each_box(attributes: BoxAttributes) -> tuple[Ints, Ints]:
 def _count_up(counts: Ints) -> Ints:
     """Return 0, 1 … for each count: [2, 0, 3] gives 0 1 0 1 2."""
     ends = np.cumsum(counts)
-    up: Ints = np.arange(counts.sum()) - np.repeat(ends - counts, counts)
-    return up
+    return np.arange(counts.sum()) - np.repeat(ends - counts, counts)
 
 
 def _split_by_code(codes: Ints, images: Ints) -> tuple[list[int], list[Ints]]:

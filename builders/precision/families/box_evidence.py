@@ -129,8 +129,7 @@ class BoxWorld:
             order = np.lexsort((self.places.image, self.places.label))
             self._bounds = order, np.searchsorted(self.places.label[order], np.arange(self.label_count + 1))
         order, bounds = self._bounds
-        rows: Ints = order[bounds[label] : bounds[label + 1]]
-        return rows
+        return order[bounds[label] : bounds[label + 1]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,11 @@
 """Duplicate groups: their images, their representatives, and the rejections of the others.
 
 Ties connect images: bytes, upright pixels, aligned thumbnails (`same_images`), or a pair that a model found. In a group
-each image is tied to the representative itself (`duplicate_groups`), except those that people put there. `chains` lists
-the groups with members that are tied to the representative through others alone, for people to check.
+each image is tied to the representative itself (`duplicate_groups`), except those that people put there.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,16 +28,13 @@ _TIE_BY_VIEWS, _TIE_BY_EMBEDDING, _TIE_BY_PERSON = 3, 4, 5
 @dataclass(frozen=True, slots=True)
 class DuplicateGroups:
     """Per row (n,) whether it is accepted (`is_kept`) and its group (None without one); the table of DUPLICATES_SCHEMA;
-    the ledger's rows of the others; and `chains`, the largest first, with columns duplicate_group, item (the
-    representative's), members, farthest (the largest distance from the representative in bits; -1 without hashes).
-    `decision_outcome`: the outcome of people's decisions on images."""
+    and the ledger's rows of the others. `decision_outcome`: the outcome of people's decisions on images."""
 
     is_kept: BoolArray
     group: np.ndarray[Any, np.dtype[np.object_]]
     table: pd.DataFrame
     rejections: pd.DataFrame
-    chains: pd.DataFrame
-    decision_outcome: decision_outcomes.DecisionOutcome = field(default_factory=decision_outcomes.DecisionOutcome)
+    decision_outcome: decision_outcomes.DecisionOutcome
 
 
 def find_duplicates(
@@ -94,7 +90,6 @@ def find_duplicates(
         named,
         _table(members, way, view_bits),
         _rejections(members, representatives, way, ties.bytes[rows], view_bits),
-        _chains(members, representatives, through, bits),
         overridden.outcome,
     )
 
@@ -127,16 +122,6 @@ def _rejections(
         detail=members["edit"],
         related_item=members["item"].iloc[leads].to_numpy(),
     )[is_rejected]
-
-
-def _chains(members: pd.DataFrame, leads: RowIndices, through: BoolArray, bits: RowIndices) -> pd.DataFrame:
-    counts = np.bincount(leads)
-    farthest = np.full(len(counts), -1, dtype=np.int64)
-    np.maximum.at(farthest, leads, bits)
-    chained = np.unique(leads[through])
-    chains = members.iloc[chained][["duplicate_group", "item"]]
-    chains = chains.assign(members=counts[chained], farthest=farthest[chained])
-    return chains.sort_values(["members", "duplicate_group"], ascending=[False, True], ignore_index=True)
 
 
 @dataclass(frozen=True, slots=True)

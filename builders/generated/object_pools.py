@@ -41,10 +41,10 @@ class NoveltyVerdict:
 class NoveltyFilter:
     """The objects of all pools. An object whose similarity to one of them is above `threshold` is not new."""
 
-    def __init__(self, encode: Encode, threshold: float, near_margin: float = NEAR_THRESHOLD_MARGIN) -> None:
+    def __init__(self, encode: Encode, threshold: float) -> None:
         self._encode = encode
         self._threshold = round(threshold * SCORE_UNIT)
-        self._floor = round((threshold - near_margin) * SCORE_UNIT)
+        self._floor = round((threshold - NEAR_THRESHOLD_MARGIN) * SCORE_UNIT)
         self._texts: list[str] = []
         self._not_encoded: list[str] = []  # encoded by the first `classify`: replaying a journal needs no vectors
         self._vectors: Vectors = np.empty((0, 0), np.float32)

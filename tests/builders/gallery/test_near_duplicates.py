@@ -123,7 +123,6 @@ def test_no_chain_leads_beyond_the_limit() -> None:
     frame = frame_of([image_row(f"{n}", phash=value, size=(90 - n, 90)) for n, value in enumerate(steps)])
     found = find_duplicates(frame, distance=4)
     assert ways(found) == {"1": None, "0": ("views", 4), "2": ("views", 4), "3": None, "4": ("views", 4)}
-    assert not len(found.chains)
 
 
 def test_what_shares_bytes_or_pixels_stays_together() -> None:
@@ -176,7 +175,7 @@ def test_unknown_bytes_and_pixels_tie_nothing() -> None:
 
 def test_no_images() -> None:
     found = find_duplicates(frame_of([image_row("a", phash=1)])[:0], distance=6)
-    assert (len(found.is_kept), len(found.table), len(found.rejections), len(found.chains)) == (0, 0, 0, 0)
+    assert (len(found.is_kept), len(found.table), len(found.rejections)) == (0, 0, 0)
 
 
 # ---- against comparing all with all
@@ -274,7 +273,6 @@ def test_each_member_is_tied_to_its_representative_whatever_the_order(
     moved = np.argsort(order)[np.array(pairs, dtype=np.int64).reshape(-1, 2)]
     again = find_duplicates(frame.iloc[order], distance=distance, pairs=moved)
     pd.testing.assert_frame_equal(found.table, again.table)
-    pd.testing.assert_frame_equal(found.chains, again.chains)
     assert dict(zip(frame["item"].iloc[order], again.is_kept, strict=True)) == dict(
         zip(frame["item"], found.is_kept, strict=True)
     )

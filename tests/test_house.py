@@ -177,7 +177,7 @@ MOST = {
     "lines": 78_461,
     "lines of imports": 6_038,
     "carriers that are built at one place": 87,
-    "functions with seven parameters or more": 14,
+    "functions with seven parameters or more": 13,
     "Any": 1_278,
     "folders of audit": 2,
     "folders of overlap": 1,

@@ -265,14 +265,17 @@ def _check_agreement(
         }
         as_given = agreed.pop("as they are")
         best = max(agreed, key=lambda how: agreed[how].sum(), default=None)
+        fix = ""
         if best is not None and agreed[best].sum() >= as_given.sum() + _BETTER_BY * len(boxes):
             fix = f"use the category_id of the annotations: {best}"
-            _refuse(
-                found, "labels", as_given, int(agreed[best].sum()), len(boxes), boxes, pairs, truth, names, labels, fix
-            )
-        if as_given.sum() < _UNLIKE * placed:
+            count = f"{as_given.sum():,} of {len(boxes):,}, with another numbering for {agreed[best].sum():,}"
+        elif as_given.sum() < _UNLIKE * placed:
             fix = "use the category_id and image_id of the annotations, or remove the file"
-            _refuse(found, "labels", as_given, None, placed, boxes, pairs, truth, names, labels, fix)
+            count = f"{as_given.sum():,} of {placed:,}"
+        if fix:
+            reason = f"its labels match the annotated boxes at the same place for only {count}"
+            shown = _quote_disagreements(pairs, as_given, boxes, _name(category, labels, names), truth)
+            raise UserError(_STAGE, found.name, f"{reason} ({shown})", fix)
     _check_image_numbers(found, annotated, boxes, image, at, placed)
 
 
@@ -304,28 +307,13 @@ def _count_agreed(pairs: pd.DataFrame, given: Any, truth: Any) -> BoolArray:
     return agrees
 
 
-def _refuse(
-    found: DetectionFile,
-    what: str,
-    agreed: BoolArray,
-    better: int | None,
-    of: int,
-    boxes: pd.DataFrame,
-    pairs: pd.DataFrame,
-    truth: Any,
-    names: Sequence[str],
-    labels: pd.Series,
-    fix: str,
-) -> None:
-    given = _name(boxes["category"].to_numpy(), labels, names)
-    shown = list[str]()
-    for one, other in pairs.drop_duplicates("found").itertuples(index=False):
-        if not agreed[one] and len(shown) < 3:
-            category, image = boxes["category"].iloc[one], boxes["image"].iloc[one]
-            shown.append(f"image {image}: category_id {category} is {given[one]}, but annotated as {truth[other]}")
-    than = "" if better is None else f", with another numbering for {better:,}"
-    reason = f"its {what} match the annotated boxes at the same place for only {int(agreed.sum()):,} of {of:,}{than}"
-    raise UserError(_STAGE, found.name, f"{reason} ({'; '.join(shown)})", fix)
+def _quote_disagreements(pairs: pd.DataFrame, agreed: BoolArray, boxes: pd.DataFrame, given: Any, truth: Any) -> str:
+    first = pairs.drop_duplicates("found")
+    return "; ".join(
+        f"image {boxes['image'].iloc[one]}: category_id {boxes['category'].iloc[one]} is {given[one]}, "
+        f"but annotated as {truth[other]}"
+        for one, other in first[~agreed[first["found"]]][:3].itertuples(index=False)
+    )
 
 
 def _check_image_numbers(

@@ -19,9 +19,10 @@ import numpy as np
 import torch
 
 from querytruth.backends.models.vector_store import open_pixels, write_pixels
-from querytruth.dual_encoder.augmentation import ENLARGEMENT, Augmentation
+from querytruth.dual_encoder.augmentation import ENLARGEMENT
 from querytruth.dual_encoder.checkpoints import create_tower
-from querytruth.dual_encoder.loss import REFERENCE_LOSS_RULES, StepRules, create_optimizer, train_step
+from querytruth.dual_encoder.definition import TrainingDefinition
+from querytruth.dual_encoder.loss import create_optimizer, train_step
 from querytruth.dual_encoder.model import (
     FULLY_TRAINABLE,
     DualEncoder,
@@ -124,12 +125,12 @@ def _steps(
     )
     optimizer = create_optimizer(model, 3e-5, 0.01)
     scaler = torch.amp.GradScaler(device.type, enabled=device.type == "cuda")
-    rules = StepRules(size, REFERENCE_LOSS_RULES, Augmentation(), 1.0)
+    definition = TrainingDefinition(name="steps", set="none", size=size)
     order = shuffle_batches(len(pairs.query), BATCH, 0, epoch)
 
     def run_step(number: int) -> None:
         batch = make_batch(pairs, pixels, order[number % len(order)])
-        train_step(model, optimizer, scaler, batch, rules, rate=3e-5, weight=0.5, seed=number)
+        train_step(model, optimizer, scaler, batch, definition, rate=3e-5, weight=0.5, seed=number)
 
     return BATCH / _seconds_of_one(run_step, count)
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from querytruth.dual_encoder.definition import AugmentationOptions
+
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
 ENLARGEMENT = 1.15  # images are kept larger than they are shown, by so much
@@ -27,25 +29,6 @@ _COLOURS = re.compile(
     r"|[红橙黄绿蓝紫粉棕褐黑白灰金银青彩色]",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Augmentation:
-    """The values of the report. `flip`, `perspective` and the like are shares of images; `crop` is the smallest share
-    of the area that is kept; `rotation` is in degrees; jitters are around 1, the hue's in turns."""
-
-    crop: float = 0.6
-    flip: float = 0.7
-    rotation: float = 15.0
-    brightness: float = 0.4
-    contrast: float = 0.4
-    saturation: float = 0.4
-    hue: float = 0.2
-    perspective: float = 0.3
-    distortion: float = 0.3
-    autocontrast: float = 0.3
-    greyscale: float = 0.15
-    erase: float = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +60,12 @@ def mentions_colours(text: str) -> bool:
 
 
 def sample_augmentation(
-    count: int, generator: torch.Generator, rules: Augmentation, *, keep_orientation: Tensor, keep_colours: Tensor
+    count: int,
+    generator: torch.Generator,
+    rules: AugmentationOptions,
+    *,
+    keep_orientation: Tensor,
+    keep_colours: Tensor,
 ) -> AugmentationParameters:
     """Change for `count` images. Where `keep_orientation` (count,) nothing is mirrored, where `keep_colours` no hue
     changes and nothing becomes grey: a caption names what would no longer be so."""
@@ -129,7 +117,7 @@ def _matrix(count: int, **cells: Tensor) -> Tensor:
     return matrix
 
 
-def _crop(rules: Augmentation, area: Tensor, shape: Tensor, across: Tensor, down: Tensor) -> Tensor:
+def _crop(rules: AugmentationOptions, area: Tensor, shape: Tensor, across: Tensor, down: Tensor) -> Tensor:
     """Return a part of the area, from 3:4 to 4:3; the longer side is cut where it is longer than the image's."""
     kept = _between(area, rules.crop, 1)
     ratio = torch.exp(_between(shape, math.log(3 / 4), math.log(4 / 3)))
@@ -209,7 +197,9 @@ def _normalised(images: Tensor) -> Tensor:
     return (images - mean) / torch.tensor(STD, device=images.device).view(1, 3, 1, 1)
 
 
-def _erased(rules: Augmentation, chosen: Tensor, area: Tensor, shape: Tensor, across: Tensor, down: Tensor) -> Tensor:
+def _erased(
+    rules: AugmentationOptions, chosen: Tensor, area: Tensor, shape: Tensor, across: Tensor, down: Tensor
+) -> Tensor:
     """Return left, top, right and bottom of what is erased: 2 to 33% of the area, from 0.3 to 3.3 in shape; all 0:
     nothing."""
     kept = _between(area, 0.02, 0.33)

@@ -61,7 +61,8 @@ class HeadOptions(StrictModel):
 
 
 class LossOptions(StrictModel, allow_inf_nan=False):
-    """InfoNCE, and margins to hard negatives, weighted as in docs/evaluation.md."""
+    """InfoNCE, and margins to hard negatives, weighted as in docs/evaluation.md. `hard_negatives` false: InfoNCE
+    only."""
 
     temperature: float = Field(0.07, gt=0)
     smoothing: float = Field(0.1, ge=0, lt=1)
@@ -92,8 +93,10 @@ class OptimizationOptions(StrictModel, allow_inf_nan=False):
 
 
 class AugmentationOptions(StrictModel, allow_inf_nan=False):
-    """Random changes of the training images (0: none). `respect_captions`: no mirroring if a caption says left or
-    right, no change of hue and no greyscale if it names a colour."""
+    """Random changes of the training images (0: none), with the values of the report. `flip`, `perspective` and the
+    like are shares of images; `crop` is the smallest share of the area that is kept; `rotation` is in degrees; jitters
+    are around 1, the hue's in turns. `respect_captions`: no mirroring if a caption says left or right, no change of hue
+    and no greyscale if it names a colour."""
 
     crop: float = Field(0.6, gt=0, le=1)
     flip: float = Field(0.7, ge=0, le=1)

@@ -11,30 +11,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from querytruth.dual_encoder.augmentation import Augmentation, apply_augmentation, center_crop, sample_augmentation
+from querytruth.dual_encoder.augmentation import apply_augmentation, center_crop, sample_augmentation
+from querytruth.dual_encoder.definition import LossOptions, TrainingDefinition
 from querytruth.dual_encoder.model import DualEncoder
 from querytruth.records import stable_hash
 
+# The values of the report; margins are cosines.
 _FIRST_WEIGHT, _STEP, _LAST_WEIGHT = 0.5, 0.01, 0.7
 _MIN_RATE_FACTOR = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class LossRules:
-    """The values of the report. `hard`: the share of a row's negatives that are hard; `hardest`: how many of those keep
-    the wider margin; `hard_negatives` false: InfoNCE only. Margins are cosines."""
-
-    temperature: float = 0.07
-    smoothing: float = 0.1
-    hard_negatives: bool = True
-    hard: float = 0.1
-    margin: float = 0.08
-    hardest: int = 2
-    hardest_margin: float = 0.12
-    hardest_weight: float = 0.3
-
-
-REFERENCE_LOSS_RULES = LossRules()
+HARD_SHARE, MARGIN = 0.1, 0.08  # the share of a row's negatives that are hard
+HARDEST, HARDEST_MARGIN, HARDEST_WEIGHT = 2, 0.12, 0.3  # how many of those keep the wider margin
+REFERENCE_LOSS = LossOptions()
 
 
 def hard_negative_weight(epoch: int) -> float:
@@ -43,7 +30,7 @@ def hard_negative_weight(epoch: int) -> float:
 
 
 def contrastive_loss(
-    images: Tensor, texts: Tensor, is_relevant: Tensor, *, weight: float, rules: LossRules = REFERENCE_LOSS_RULES
+    images: Tensor, texts: Tensor, is_relevant: Tensor, *, weight: float, options: LossOptions = REFERENCE_LOSS
 ) -> Tensor:
     """Return the mean of both directions' losses, of vectors (pairs, dimensions) of length one. Computed in single
     precision whatever the vectors come in: half precision holds neither the logits of small temperatures nor their
@@ -51,18 +38,18 @@ def contrastive_loss(
     with torch.autocast(images.device.type, enabled=False):
         cosines = texts.float() @ images.float().T
         return (
-            _direction_loss(cosines, is_relevant, weight, rules)
-            + _direction_loss(cosines.T, is_relevant.T, weight, rules)
+            _direction_loss(cosines, is_relevant, weight, options)
+            + _direction_loss(cosines.T, is_relevant.T, weight, options)
         ) / 2
 
 
-def _direction_loss(cosines: Tensor, is_relevant: Tensor, weight: float, rules: LossRules) -> Tensor:
+def _direction_loss(cosines: Tensor, is_relevant: Tensor, weight: float, options: LossOptions) -> Tensor:
     negative = ~(is_relevant | torch.eye(len(cosines), dtype=torch.bool, device=cosines.device))
-    loss = info_nce(cosines / rules.temperature, negative, rules.smoothing)
-    if not rules.hard_negatives:
+    loss = info_nce(cosines / options.temperature, negative, options.smoothing)
+    if not options.hard_negatives:
         return loss
-    hard, hardest = margin_losses(cosines, negative, rules)
-    return loss + weight * hard + rules.hardest_weight * weight * hardest
+    hard, hardest = margin_losses(cosines, negative)
+    return loss + weight * hard + HARDEST_WEIGHT * weight * hardest
 
 
 def info_nce(logits: Tensor, negative: Tensor, smoothing: float) -> Tensor:
@@ -75,17 +62,17 @@ def info_nce(logits: Tensor, negative: Tensor, smoothing: float) -> Tensor:
     return ((1 - smoothing) * wanted + smoothing * even).mean()
 
 
-def margin_losses(cosines: Tensor, negative: Tensor, rules: LossRules) -> tuple[Tensor, Tensor]:
+def margin_losses(cosines: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
     """Return by how much the mean of each row's hard negatives, and of its hardest ones, violates a margin below the
     row's own cosine, as means over all rows. A row's hard negatives are a tenth of its negatives, at least one; a row
     without negatives counts as 0."""
     counts = negative.sum(dim=1)
-    hard = torch.clamp((counts * rules.hard).long(), min=1).minimum(counts)
+    hard = torch.clamp((counts * HARD_SHARE).long(), min=1).minimum(counts)
     ordered = cosines.masked_fill(~negative, float("-inf")).sort(dim=1, descending=True).values
     own = cosines.diagonal()
     return (
-        _beyond(ordered, hard, own, rules.margin),
-        _beyond(ordered, hard.clamp(max=rules.hardest), own, rules.hardest_margin),
+        _beyond(ordered, hard, own, MARGIN),
+        _beyond(ordered, hard.clamp(max=HARDEST), own, HARDEST_MARGIN),
     )
 
 
@@ -108,17 +95,6 @@ class TrainingBatch:
     keep_colours: Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class StepRules:
-    """`size`: the side of the model's input images; `augmentation` None: unchanged images; `clip`: the largest gradient
-    norm."""
-
-    size: int
-    loss: LossRules
-    augmentation: Augmentation | None
-    clip: float
-
-
 def create_optimizer(model: DualEncoder, rate: float, decay: float) -> torch.optim.AdamW:
     """Return AdamW over all parameters; a frozen one has no gradient, and is left alone, its decay included."""
     return torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay)
@@ -129,7 +105,7 @@ def train_step(
     optimizer: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler,
     batch: TrainingBatch,
-    rules: StepRules,
+    definition: TrainingDefinition,
     *,
     rate: float,
     weight: float,
@@ -140,17 +116,17 @@ def train_step(
     precision where the scaler is on."""
     torch.manual_seed(seed)  # dropout
     device = next(model.parameters()).device
-    shown = _augment_or_crop(batch, rules, seed, device)
+    shown = _augment_or_crop(batch, definition, seed, device)
     for group in optimizer.param_groups:
         group["lr"] = rate
     optimizer.zero_grad(set_to_none=True)
     with torch.autocast(device.type, enabled=scaler.is_enabled()):
         images, texts = model(shown, batch.token_ids.to(device), batch.mask.to(device))
     is_relevant = batch.is_relevant.to(device)
-    loss = contrastive_loss(images, texts, is_relevant, weight=weight, rules=rules.loss)
+    loss = contrastive_loss(images, texts, is_relevant, weight=weight, options=definition.loss)
     scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
     scaler.unscale_(optimizer)
-    torch.nn.utils.clip_grad_norm_(model.parameters(), rules.clip)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), definition.steps.clip)
     scaler.step(optimizer)
     scaler.update()
     return _step_result(loss, images, texts, is_relevant)
@@ -174,14 +150,14 @@ def derive_step_seed(seed: int, epoch: int, number: int) -> int:
     return stable_hash(str(seed), "step", str(epoch), str(number)) >> 1
 
 
-def _augment_or_crop(batch: TrainingBatch, rules: StepRules, seed: int, device: torch.device) -> Tensor:
+def _augment_or_crop(batch: TrainingBatch, definition: TrainingDefinition, seed: int, device: torch.device) -> Tensor:
     pixels = batch.pixels.to(device, non_blocking=True)
-    if rules.augmentation is None:
-        return center_crop(pixels, rules.size)
+    if definition.augmentation is None:
+        return center_crop(pixels, definition.size)
     generator = torch.Generator().manual_seed(seed)
     kept = {"keep_orientation": batch.keep_orientation, "keep_colours": batch.keep_colours}
-    drawn = sample_augmentation(len(pixels), generator, rules.augmentation, **kept)
-    return apply_augmentation(pixels, drawn.to(device), rules.size)
+    drawn = sample_augmentation(len(pixels), generator, definition.augmentation, **kept)
+    return apply_augmentation(pixels, drawn.to(device), definition.size)
 
 
 @torch.no_grad()

@@ -240,19 +240,8 @@ def _step(job: TrainingJob, trainables: dict[str, Any], epoch: int, number: int,
     from querytruth.dual_encoder.loss import derive_step_seed, hard_negative_weight, train_step
 
     seed = derive_step_seed(job.definition.seed, epoch, number)
-    batch, step_rules = make_batch(job.pairs, job.pixels, chosen), build_step_rules(job.definition)
-    weight = hard_negative_weight(epoch)
-    return train_step(**trainables, batch=batch, rules=step_rules, rate=rate, weight=weight, seed=seed)
-
-
-def build_step_rules(definition: TrainingDefinition) -> Any:
-    """Return the definition's rules of a training step."""
-    from querytruth.dual_encoder.augmentation import Augmentation
-    from querytruth.dual_encoder.loss import LossRules, StepRules
-
-    options = definition.augmentation
-    augmentation = None if options is None else Augmentation(**options.model_dump(exclude={"respect_captions"}))
-    return StepRules(definition.size, LossRules(**definition.loss.model_dump()), augmentation, definition.steps.clip)
+    batch, weight = make_batch(job.pairs, job.pixels, chosen), hard_negative_weight(epoch)
+    return train_step(**trainables, batch=batch, definition=job.definition, rate=rate, weight=weight, seed=seed)
 
 
 def make_batch(pairs: TrainingPairs, pixels: PixelTable, chosen: NDArray[np.int64]) -> Any:

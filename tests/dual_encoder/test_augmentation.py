@@ -1,20 +1,18 @@
 """What augmentation does to images whose every pixel is known."""
 
-from dataclasses import fields, replace
-
 import pytest
 import torch
 
 from querytruth.dual_encoder.augmentation import (
-    Augmentation,
     apply_augmentation,
     center_crop,
     mentions_colours,
     mentions_left_or_right,
     sample_augmentation,
 )
+from querytruth.dual_encoder.definition import AugmentationOptions
 
-STILL = Augmentation(**dict.fromkeys([field.name for field in fields(Augmentation)], 0.0) | {"crop": 1.0})
+STILL = AugmentationOptions(**dict.fromkeys(AugmentationOptions.model_fields, 0) | {"crop": 1})
 NONE = torch.zeros(16, dtype=torch.bool)
 ALL = torch.ones(16, dtype=torch.bool)
 RED_AND_BLUE = torch.zeros(16, 20, 20, 3, dtype=torch.uint8)  # the left half red, the right one blue
@@ -23,7 +21,13 @@ RED_AND_BLUE[:, :, 10:, 2] = 255
 NOISE = torch.randint(0, 256, (16, 20, 20, 3), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
 
 
-def augmented(pixels: torch.Tensor, rules: Augmentation, seed: int = 0, sides=NONE, colours=NONE) -> torch.Tensor:
+def still_but(**more: float) -> AugmentationOptions:
+    return STILL.model_copy(update=more)
+
+
+def augmented(
+    pixels: torch.Tensor, rules: AugmentationOptions, seed: int = 0, sides=NONE, colours=NONE
+) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     drawn = sample_augmentation(len(pixels), generator, rules, keep_orientation=sides, keep_colours=colours)
     return apply_augmentation(pixels, drawn, pixels.shape[1])
@@ -41,24 +45,24 @@ def test_an_image_is_searched_by_its_middle() -> None:
 
 
 def test_a_flip_mirrors_but_not_where_a_caption_says_left() -> None:
-    flipped = augmented(NOISE, replace(STILL, flip=1.0))
+    flipped = augmented(NOISE, still_but(flip=1.0))
     assert torch.allclose(flipped, center_crop(NOISE, 20).flip(-1), atol=1e-4)
-    kept = augmented(NOISE, replace(STILL, flip=1.0), sides=ALL)
+    kept = augmented(NOISE, still_but(flip=1.0), sides=ALL)
     assert torch.allclose(kept, center_crop(NOISE, 20), atol=1e-4)
 
 
 def test_colours_change_but_not_where_a_caption_names_them() -> None:
-    grey = augmented(RED_AND_BLUE, replace(STILL, greyscale=1.0))
+    grey = augmented(RED_AND_BLUE, still_but(greyscale=1.0))
     raw = grey * torch.tensor((0.229, 0.224, 0.225)).view(3, 1, 1) + torch.tensor((0.485, 0.456, 0.406)).view(3, 1, 1)
     assert torch.allclose(raw[:, 0], raw[:, 1], atol=1e-5) and torch.allclose(raw[:, 0], raw[:, 2], atol=1e-5)
-    bold = replace(STILL, greyscale=1.0, hue=0.5)
+    bold = still_but(greyscale=1.0, hue=0.5)
     assert torch.allclose(augmented(RED_AND_BLUE, bold, colours=ALL), center_crop(RED_AND_BLUE, 20), atol=1e-4)
-    assert not torch.allclose(augmented(NOISE, replace(STILL, hue=0.5)), center_crop(NOISE, 20), atol=0.1)
+    assert not torch.allclose(augmented(NOISE, still_but(hue=0.5)), center_crop(NOISE, 20), atol=0.1)
 
 
 def test_a_crop_holds_at_least_its_share_of_the_area() -> None:
     drawn = sample_augmentation(
-        2000, torch.Generator().manual_seed(0), replace(STILL, crop=0.6), keep_orientation=torch.zeros(2000).bool(),
+        2000, torch.Generator().manual_seed(0), still_but(crop=0.6), keep_orientation=torch.zeros(2000).bool(),
         keep_colours=torch.zeros(2000).bool(),
     )  # fmt: skip
     wide, high = drawn.coordinate_maps[:, 0, 0], drawn.coordinate_maps[:, 1, 1]
@@ -68,9 +72,9 @@ def test_a_crop_holds_at_least_its_share_of_the_area() -> None:
 
 
 def test_a_rotation_by_a_right_angle_turns_the_pixels() -> None:
-    turned = augmented(NOISE, replace(STILL, rotation=90.0), seed=3)
+    turned = augmented(NOISE, still_but(rotation=90.0), seed=3)
     drawn = sample_augmentation(
-        16, torch.Generator().manual_seed(3), replace(STILL, rotation=90.0), keep_orientation=NONE, keep_colours=NONE
+        16, torch.Generator().manual_seed(3), still_but(rotation=90.0), keep_orientation=NONE, keep_colours=NONE
     )
     assert turned.shape == (16, 3, 20, 20)
     lengths = drawn.coordinate_maps[:, :2, :2].norm(dim=2)
@@ -78,7 +82,7 @@ def test_a_rotation_by_a_right_angle_turns_the_pixels() -> None:
 
 
 def test_a_perspective_moves_corners_inward_by_no_more_than_its_distortion() -> None:
-    rules = replace(STILL, perspective=1.0, distortion=0.3)
+    rules = still_but(perspective=1.0, distortion=0.3)
     drawn = sample_augmentation(16, torch.Generator().manual_seed(0), rules, keep_orientation=NONE, keep_colours=NONE)
     corners = torch.tensor([[-1.0, -1, 1], [1, -1, 1], [1, 1, 1], [-1, 1, 1]])
     back = corners @ torch.linalg.inv(drawn.coordinate_maps.double()).float().transpose(1, 2)
@@ -88,7 +92,7 @@ def test_a_perspective_moves_corners_inward_by_no_more_than_its_distortion() -> 
 
 
 def test_a_part_is_erased_and_the_rest_stays() -> None:
-    erased = augmented(NOISE, replace(STILL, erase=1.0))
+    erased = augmented(NOISE, still_but(erase=1.0))
     gone = (erased == 0).all(dim=1)
     share = gone.float().mean(dim=(1, 2))
     assert float(share.min()) > 0 and float(share.max()) < 0.4
@@ -97,9 +101,11 @@ def test_a_part_is_erased_and_the_rest_stays() -> None:
 
 
 def test_what_is_drawn_depends_on_the_seed_alone() -> None:
-    assert torch.equal(augmented(NOISE, Augmentation(), seed=5), augmented(NOISE, Augmentation(), seed=5))
-    assert not torch.equal(augmented(NOISE, Augmentation(), seed=5), augmented(NOISE, Augmentation(), seed=6))
-    assert torch.isfinite(augmented(NOISE, Augmentation(), seed=5)).all()
+    assert torch.equal(augmented(NOISE, AugmentationOptions(), seed=5), augmented(NOISE, AugmentationOptions(), seed=5))
+    assert not torch.equal(
+        augmented(NOISE, AugmentationOptions(), seed=5), augmented(NOISE, AugmentationOptions(), seed=6)
+    )
+    assert torch.isfinite(augmented(NOISE, AugmentationOptions(), seed=5)).all()
 
 
 @pytest.mark.parametrize(

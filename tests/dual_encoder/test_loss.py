@@ -1,16 +1,19 @@
 """The contrastive loss against a reference that says each term in the plainest way: one row, one sum at a time."""
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 import torch
 from torch import Tensor
 
+from querytruth.dual_encoder.definition import LossOptions
 from querytruth.dual_encoder.loss import (
-    REFERENCE_LOSS_RULES,
-    LossRules,
+    HARD_SHARE,
+    HARDEST,
+    HARDEST_MARGIN,
+    HARDEST_WEIGHT,
+    MARGIN,
     contrastive_loss,
     hard_negative_weight,
     info_nce,
@@ -29,7 +32,7 @@ def right_for(images: list[int]) -> Tensor:
     return torch.tensor([[one == other for other in images] for one in images])
 
 
-def slow(images: Tensor, texts: Tensor, right: Tensor, weight: float, rules: LossRules) -> float:
+def slow(images: Tensor, texts: Tensor, right: Tensor, weight: float, options: LossOptions) -> float:
     """The loss by hand, in double precision."""
     count = len(texts)
     total = 0.0
@@ -39,38 +42,31 @@ def slow(images: Tensor, texts: Tensor, right: Tensor, weight: float, rules: Los
             fits = [bool(right[n, row]) if turned else bool(right[row, n]) for n in range(count)]
             negatives = [cosine[n] for n in range(count) if n != row and not fits[n]]
             counted = [cosine[row], *negatives]
-            below = math.log(sum(math.exp(one / rules.temperature) for one in counted))
-            surprise = [below - one / rules.temperature for one in counted]
-            loss = (1 - rules.smoothing) * surprise[0] + rules.smoothing * sum(surprise) / len(surprise)
-            if rules.hard_negatives and negatives:
-                hard = sorted(negatives, reverse=True)[: max(1, int(len(negatives) * rules.hard))]
-                hardest = hard[: rules.hardest]
-                loss += weight * max(0.0, sum(hard) / len(hard) - cosine[row] + rules.margin)
-                wide = max(0.0, sum(hardest) / len(hardest) - cosine[row] + rules.hardest_margin)
-                loss += rules.hardest_weight * weight * wide
+            below = math.log(sum(math.exp(one / options.temperature) for one in counted))
+            surprise = [below - one / options.temperature for one in counted]
+            loss = (1 - options.smoothing) * surprise[0] + options.smoothing * sum(surprise) / len(surprise)
+            if options.hard_negatives and negatives:
+                hard = sorted(negatives, reverse=True)[: max(1, int(len(negatives) * HARD_SHARE))]
+                hardest = hard[:HARDEST]
+                loss += weight * max(0.0, sum(hard) / len(hard) - cosine[row] + MARGIN)
+                wide = max(0.0, sum(hardest) / len(hardest) - cosine[row] + HARDEST_MARGIN)
+                loss += HARDEST_WEIGHT * weight * wide
             total += loss / count / 2
     return total
 
 
-@pytest.mark.parametrize(
-    "rules",
-    [
-        REFERENCE_LOSS_RULES,
-        replace(REFERENCE_LOSS_RULES, hard_negatives=False),
-        replace(REFERENCE_LOSS_RULES, smoothing=0),
-    ],
-)
+@pytest.mark.parametrize("options", [LossOptions(), LossOptions(hard_negatives=False), LossOptions(smoothing=0)])
 @pytest.mark.parametrize(
     "images",
     [list(range(64)), [0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8], [0, 1], [0, 0], list(range(40)) + list(range(40))],
     ids=["all different", "some twice", "two", "one image alone", "each twice"],
 )
 @pytest.mark.thorough
-def test_the_loss_is_that_of_the_slow_reference(rules: LossRules, images: list[int]) -> None:
+def test_the_loss_is_that_of_the_slow_reference(options: LossOptions, images: list[int]) -> None:
     of_images, of_texts = vectors(len(images), 1), vectors(len(images), 2)
     right = right_for(images)
-    fast = contrastive_loss(of_images.float(), of_texts.float(), right, weight=0.57, rules=rules)
-    assert float(fast) == pytest.approx(slow(of_images, of_texts, right, 0.57, rules), abs=1e-6, rel=1e-6)
+    fast = contrastive_loss(of_images.float(), of_texts.float(), right, weight=0.57, options=options)
+    assert float(fast) == pytest.approx(slow(of_images, of_texts, right, 0.57, options), abs=1e-6, rel=1e-6)
 
 
 def test_a_text_may_be_right_for_another_image_and_not_the_other_way_round() -> None:
@@ -78,7 +74,7 @@ def test_a_text_may_be_right_for_another_image_and_not_the_other_way_round() -> 
     of_images, of_texts, right = vectors(6, 1), vectors(6, 2), torch.eye(6, dtype=torch.bool)
     right[0, 1] = right[0, 2] = right[3, 5] = True
     fast = contrastive_loss(of_images.float(), of_texts.float(), right, weight=0.5)
-    assert float(fast) == pytest.approx(slow(of_images, of_texts, right, 0.5, REFERENCE_LOSS_RULES), abs=1e-6)
+    assert float(fast) == pytest.approx(slow(of_images, of_texts, right, 0.5, LossOptions()), abs=1e-6)
 
 
 def test_without_a_repeated_image_the_first_term_is_torchs_own_cross_entropy() -> None:
@@ -94,7 +90,7 @@ def test_each_margin_term_by_hand() -> None:
     cosines = row.repeat(21, 1)
     negative = torch.zeros(21, 21, dtype=torch.bool)
     negative[0, 1:] = True  # all other rows have no negative, and count as 0
-    hard, hardest = margin_losses(cosines, negative, REFERENCE_LOSS_RULES)
+    hard, hardest = margin_losses(cosines, negative)
     assert float(hard) == pytest.approx((0.47 - 0.5 + 0.08) / 21, abs=1e-7)
     assert float(hardest) == pytest.approx((0.47 - 0.5 + 0.12) / 21, abs=1e-7)
 

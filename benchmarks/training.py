@@ -19,9 +19,8 @@ import numpy as np
 import torch
 
 from querytruth.backends.models.vector_store import open_pixels, write_pixels
-from querytruth.dual_encoder.augmentation import ENLARGEMENT
 from querytruth.dual_encoder.checkpoints import create_tower
-from querytruth.dual_encoder.definition import TrainingDefinition
+from querytruth.dual_encoder.definition import ENLARGEMENT, TrainingDefinition
 from querytruth.dual_encoder.loss import create_optimizer, train_step
 from querytruth.dual_encoder.model import (
     FULLY_TRAINABLE,

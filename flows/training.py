@@ -16,7 +16,7 @@ from querytruth.backends.steps import current_run
 from querytruth.definitions import SetDefinition
 from querytruth.dual_encoder import retrieval_scores
 from querytruth.dual_encoder.checkpoints import delete_state, write_checkpoint
-from querytruth.dual_encoder.definition import TrainingDefinition
+from querytruth.dual_encoder.definition import ENLARGEMENT, TrainingDefinition
 from querytruth.dual_encoder.training import TrainingJob, create_initial_model, run_training
 from querytruth.dual_encoder.training_data import (
     SplitSet,
@@ -70,8 +70,6 @@ def train_dual_encoder(definition: TrainingDefinition) -> TrainingResult:
 def plan_training(definition: TrainingDefinition) -> dict[str, Any]:
     """Return what a training would do: the sizes of the parts, pairs of query and image, and optimizer steps. Reads
     only the set's tables; no image is decoded, and nothing is written."""
-    from querytruth.dual_encoder.augmentation import ENLARGEMENT  # which needs torch
-
     parts = load_split_set(definition)
     pairs = len(select_relevant_pairs("train", parts.part_of_query, parts.part_of_image, parts.stored.tables.qrels))
     steps = len(shuffle_batches(pairs, definition.steps.batch, definition.seed, 1)) if pairs else 0

@@ -144,16 +144,14 @@ def _name_version(name: str) -> str:
     return f"{name} {here} (tested with {tested})" if is_other else f"{name} {here}"
 
 
-def make_environment_fault(
-    stage: str, item: object, error: BaseException, called: object = None, next_step: str = ""
-) -> EnvironmentFault:
+def make_environment_fault(stage: str, item: object, error: BaseException, called: object = None) -> EnvironmentFault:
     """Return the error message in one line: the failure, the library and the next step."""
     text = first_line(error) if isinstance(error, Exception) else type(error).__name__
     kind = type(error).__name__
     library = library_of(error, called)
     reason = f"failed in this environment: {kind}" + (f": {text}" if text != kind else "")
     reason += f", in {library}" if library else ""
-    return EnvironmentFault(stage, item, reason, next_step or _next_step(error, library))
+    return EnvironmentFault(stage, item, reason, _next_step(error, library))
 
 
 @contextmanager

@@ -19,10 +19,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
+from querytruth.backends import environment
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.web.offline import forbid_connections
 from querytruth.defaults import hold_value
@@ -100,16 +100,12 @@ class BuildRun:
     def run_parts(self, title: str, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
         """Do the work for every part on `workers` threads or on the cluster; results come in the parts' order."""
         if self.cluster is not None:
-            yield from _run_on_cluster(self.cluster, work, parts, advance)
+            # After an error, parts that were not waited for end with the cluster's block.
+            for future in [submit_part(self.cluster, work, part) for part in parts]:
+                yield finish_part(future, advance)
             return
         with ThreadPoolExecutor(max_workers=self.workers) as pool:
             yield from pool.map(lambda part: copy_context().run(work, part, advance), parts)
-
-
-def _run_on_cluster(cluster: Executor, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
-    """Run parts on a cluster. After an error, parts that were not waited for end with the cluster's block."""
-    for future in [submit_part(cluster, work, part) for part in parts]:
-        yield finish_part(future, advance)
 
 
 def submit_part(cluster: Executor, work: PartWork[T, Any], part: T) -> Future[Any]:
@@ -154,20 +150,13 @@ def current_run() -> BuildRun:
 def describe_environment(packages: Sequence[str], **versions: str) -> dict[str, Any]:
     """Return time, host, versions of the installed packages and step durations of the run; no digest covers them.
     `versions`: versions of libraries that are not Python packages."""
-    installed = {name: found for name in packages if (found := _find_version(name)) is not None}
+    installed = {name: found for name in packages if (found := environment.find_installed_version(name))}
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "host": platform.node(),
         "durations": current_run().durations,
         "versions": {"python": sys.version.split()[0], **versions, **installed},
     }
-
-
-def _find_version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:  # a set of captions needs no torch
-        return None
 
 
 @contextmanager

@@ -18,7 +18,6 @@ from querytruth.dual_encoder.definition import AugmentationOptions
 
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
-ENLARGEMENT = 1.15  # images are kept larger than they are shown, by so much
 _LUMA = (0.299, 0.587, 0.114)
 _YIQ = ((0.299, 0.587, 0.114), (0.5959, -0.2746, -0.3213), (0.2115, -0.5227, 0.3112))
 
@@ -75,7 +74,9 @@ def sample_augmentation(
     turn = _between(next(drawn), -rules.rotation, rules.rotation) * math.pi / 180
     bent = next(drawn) < rules.perspective
     corners = torch.stack([next(drawn) for _ in range(8)], dim=1).view(count, 4, 2)
-    places = crop @ _flip(flip) @ _rotation(turn) @ _perspective(corners * rules.distortion, bent)
+    mirror = _matrix(count, r0c0=torch.where(flip, -1.0, 1.0).double())
+    rotation = _matrix(count, r0c0=turn.cos(), r0c1=-turn.sin(), r1c0=turn.sin(), r1c1=turn.cos())
+    places = crop @ mirror @ rotation @ _perspective(corners * rules.distortion, bent)
     brightness, contrast, saturation = (
         _between(next(drawn), 1 - spread, 1 + spread) for spread in (rules.brightness, rules.contrast, rules.saturation)
     )
@@ -126,14 +127,6 @@ def _crop(rules: AugmentationOptions, area: Tensor, shape: Tensor, across: Tenso
     wide, high = (kept * ratio).sqrt().clamp(max=1), (kept / ratio).sqrt().clamp(max=1)
     left, top = (1 - wide) * (2 * across - 1), (1 - high) * (2 * down - 1)
     return _matrix(len(area), r0c0=wide, r1c1=high, r0c2=left, r1c2=top)
-
-
-def _flip(flip: Tensor) -> Tensor:
-    return _matrix(len(flip), r0c0=torch.where(flip, -1.0, 1.0).double())
-
-
-def _rotation(turn: Tensor) -> Tensor:
-    return _matrix(len(turn), r0c0=turn.cos(), r0c1=-turn.sin(), r1c0=turn.sin(), r1c1=turn.cos())
 
 
 def _perspective(inward: Tensor, bent: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from querytruth.backends.files.option_paths import PathOrName
 from querytruth.definitions import OutputFolder, SetDefinition, SetPathOrName, StrictModel
 
 RECURRENT_ARCHITECTURES = ("gru", "lstm")
+ENLARGEMENT = 1.15  # images are kept larger than they are shown, by so much
 
 
 class SplitOptions(StrictModel):

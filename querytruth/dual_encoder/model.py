@@ -49,9 +49,9 @@ class ImageEncoder(nn.Module):
         """Return the stem, then the stages or blocks."""
         return _stacked(self.backbone)
 
-    def batch_norms(self) -> list[tuple[str, nn.Module]]:
-        """Return the batch norms of the tower with their names; a ViT has none."""
-        return [(name, part) for name, part in self.named_modules() if isinstance(part, _BATCH_NORMS)]
+    def batch_norms(self) -> list[nn.Module]:
+        """Return the batch norms of the tower; a ViT has none."""
+        return [part for part in self.modules() if isinstance(part, _BATCH_NORMS)]
 
 
 class TransformerTextEncoder(nn.Module):
@@ -239,7 +239,7 @@ def frozen_parameter_names(
     if images:
         parts += _first(model.pictures.layers(), stage.frozen_image_share)
         if stage.frozen_image_share:
-            parts += [norm for _, norm in model.pictures.batch_norms()]
+            parts += model.pictures.batch_norms()
     if texts and (layers := model.texts.layers()):
         parts += _first(layers[1:], stage.frozen_text_share) + (layers[:1] if stage.freezes_embeddings else [])
     frozen = {id(parameter) for part in parts for parameter in part.parameters()}
@@ -256,7 +256,7 @@ def apply_unfreezing_stage(
         parameter.requires_grad_(name not in frozen)
     model.train()
     if images:
-        for _, norm in model.pictures.batch_norms():
+        for norm in model.pictures.batch_norms():
             norm.eval()
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from querytruth.backends import environment
 from querytruth.backends.steps import Advance, current_run, step
 from querytruth.dual_encoder import checkpoints
-from querytruth.dual_encoder.definition import RECURRENT_ARCHITECTURES, TrainingDefinition
+from querytruth.dual_encoder.definition import ENLARGEMENT, RECURRENT_ARCHITECTURES, TrainingDefinition
 from querytruth.dual_encoder.retrieval_scores import mean_scores, score_both_directions
 from querytruth.dual_encoder.training_data import PixelTable, TrainingPairs, build_vocabulary, shuffle_batches
 from querytruth.errors import UserError, first_line
@@ -44,7 +44,6 @@ def create_initial_model(definition: TrainingDefinition, texts: list[str]) -> In
     vocabulary of the texts."""
     import torch
 
-    from querytruth.dual_encoder.augmentation import ENLARGEMENT
     from querytruth.dual_encoder.model import build_dual_encoder
 
     torch.manual_seed(definition.seed)

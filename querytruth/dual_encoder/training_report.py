@@ -55,7 +55,8 @@ def list_score_rows(figures: Figures, chance: Mapping[str, float]) -> list[list[
     """Return a row per metric: its title, a cell per column, and the mean of a random order."""
     rows = []
     for title, metric in ROWS:
-        cells = [_format_interval(figures[column][metric]) for _, column in COLUMNS]
+        intervals = [figures[column][metric] for _, column in COLUMNS]
+        cells = [f"{value:.3f} ({low:.3f} to {high:.3f})" for value, low, high in intervals]
         rows.append([title, *cells, f"{chance[metric]:.3f}" if metric in chance else "-"])
     return rows
 
@@ -64,12 +65,6 @@ def warn_of_chance(chance: Mapping[str, float]) -> str:
     """Return a warning where a random order gets much of a figure, because few images were kept back; else ""."""
     easy = [f"{title} {chance[metric]:.3f}" for title, metric in ROWS if chance.get(metric, 0) >= _MUCH]
     return f"a random order gets {', '.join(easy)}: the test part is too small, raise split.test" if easy else ""
-
-
-def _format_interval(figure: Sequence[float]) -> str:
-    """Format a figure and its interval: 0.267 (0.240 to 0.294)."""
-    value, low, high = figure
-    return f"{value:.3f} ({low:.3f} to {high:.3f})"
 
 
 def render_curves_svg(history: Sequence[Mapping[str, Any]]) -> str:

@@ -139,7 +139,8 @@ def share_decisions(
                 owners.add(target)
                 shared.setdefault(target, []).append(decision)
             elif is_latest and target not in owners:
-                shared.setdefault(target, []).append(_for_equivalent(decision, query_id))
+                origin = f"{decision.evidence} (asked as “{decision.text}”)"  # as a note, it becomes the evidence
+                shared.setdefault(target, []).append(replace(decision, query_id=query_id, note=origin))
     return shared
 
 
@@ -162,11 +163,6 @@ def _by_group(
     for decision in decisions:
         if decision.image_id is not None and decision.query_id in equivalent:
             yield equivalent[decision.query_id][0], decision.image_id, decision
-
-
-def _for_equivalent(decision: QueryDecision, query_id: str) -> QueryDecision:
-    """Return the decision for an equivalent query, with its origin as the note, which becomes evidence."""
-    return replace(decision, query_id=query_id, note=f"{decision.evidence} (asked as “{decision.text}”)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,11 +64,6 @@ def _link(previous: str, line: str) -> str:
     return hashlib.sha256(f"{previous}\n{line}".encode()).hexdigest()[:32]
 
 
-def make_log_record(lines: Sequence[str]) -> LogRecord:
-    """Return the number of lines of a log, its chain at the end, and the number of its breaks."""
-    return {"lines": len(lines), "chain": _chain_at(lines), "breaks": sum(1 for _ in find_chain_breaks(lines))}
-
-
 def list_decision_ids(lines: Sequence[str]) -> set[str]:
     """Return the ids of the decisions in these lines; damaged lines have none."""
     ids = set()
@@ -141,18 +136,14 @@ class DecisionLog(Generic[DecisionT]):
         refuse_fetched_copy(self._path, stage)
         try:
             with open_log(self._path, wait=True) as handle:
-                lines = chain_lines([decision.as_json() for decision in decisions], self._end_of_chain(handle))
-                append_lines(handle, lines)
+                last = read_last_line(handle).decode("utf-8", "replace")
+                end_of_chain = _chain_at([last] if last else [])
+                append_lines(handle, chain_lines([decision.as_json() for decision in decisions], end_of_chain))
         except UnicodeEncodeError:
             raise UserError(stage, self._path, "a text contains half a character", "type that text again") from None
         except OSError as error:
             reason = f"cannot be written ({error.strerror}); no decision was saved"
             raise UserError(stage, self._path, reason, "fix that and try again") from None
-
-    def _end_of_chain(self, handle: int) -> str:
-        """Return the chain after the last line of the log."""
-        last = read_last_line(handle).decode("utf-8", "replace")
-        return _chain_at([last] if last else [])
 
 
 def _parse_line(line: bytes, log_name: str) -> Decision:
@@ -238,7 +229,11 @@ def make_log_records(folder: Path) -> dict[str, LogRecord]:
     """Return the records of the logs of the set at `folder` for a manifest, by file name; of those that hold a line.
     Raises UserError for a log that cannot be read."""
     lines_by_name = {name: read_log_lines(folder, name) for name in LOG_NAMES}
-    return {name: make_log_record(lines) for name, lines in lines_by_name.items() if lines}
+    return {
+        name: {"lines": len(lines), "chain": _chain_at(lines), "breaks": sum(1 for _ in find_chain_breaks(lines))}
+        for name, lines in lines_by_name.items()
+        if lines
+    }
 
 
 def find_lost_decisions(version: Path) -> list[LogLoss]:

@@ -178,7 +178,7 @@ def test_a_new_tower_is_never_frozen_and_measures_its_own_statistics() -> None:
     stage = find_unfreezing_stage(1, STARTS)
     assert frozen_parameter_names(model, stage, images=False, texts=False) == set()
     apply_unfreezing_stage(model, stage, images=False, texts=False)
-    assert all(norm.training for _, norm in model.pictures.batch_norms())
+    assert all(norm.training for norm in model.pictures.batch_norms())
     assert (
         find_unfreezing_stage(5, []).rate_factor == 1
         and frozen_parameter_names(model, find_unfreezing_stage(5, [])) == set()

@@ -302,9 +302,7 @@ def _open_store(folder: BucketFolder, attempts: int) -> Any:
     return from_url(f"{folder.scheme}://{folder.bucket}", **client_settings(folder.scheme, attempts))
 
 
-@cache
-def _memory(_name: str) -> MemoryStore:
-    return MemoryStore()
+_memory = cache(lambda _bucket: MemoryStore())
 
 
 def client_settings(scheme: str, attempts: int = _ATTEMPTS) -> dict[str, Any]:

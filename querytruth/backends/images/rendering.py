@@ -30,7 +30,7 @@ from querytruth.backends.images.worker_processes import map_in_parallel
 _Layout = Callable[[float, float], tuple[ImageSize, CropBox]]
 
 _GREY = (128, 128, 128)
-_THUMBNAIL_QUALITY = 82
+_QUALITY, _THUMBNAIL_QUALITY = 90, 82
 # Divisors of libjpeg, and how many times larger than the result the decoded image must still be: near that limit
 # libjpeg's small transforms are worse than LANCZOS.
 _SCALES = ((8, 4.0), (4, 3.0), (2, 2.2))
@@ -117,7 +117,7 @@ def run_thumbnail_job(job: ThumbnailJob) -> bytes | None:
         return None
 
 
-def render_image(data: bytes, size: int, mode: str, quality: int = 90) -> bytes:
+def render_image(data: bytes, size: int, mode: str) -> bytes:
     """Return a JPEG with the image's proportions, its longer side at most `size` pixels (mode longer_side), or of
     `size` x `size` pixels: squashed, fitted with grey bars, or cropped in the middle. Raises RenderingError."""
     image = _decode_and_resize(data, partial(_LAYOUTS[mode], size))
@@ -125,7 +125,7 @@ def render_image(data: bytes, size: int, mode: str, quality: int = 90) -> bytes:
         square = Image.new("RGB", (size, size), _GREY)
         square.paste(image, (round((size - image.width) / 2), round((size - image.height) / 2)))
         image = square
-    return _jpeg(image, quality)
+    return _jpeg(image, _QUALITY)
 
 
 def read_rendered_size(path: Path) -> ImageSize:

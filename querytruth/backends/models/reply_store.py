@@ -302,7 +302,8 @@ class ReplyStore:
         if self._cache is None:
             return
         replies = (one for one in answers if one.kind == "reply")
-        copies = {answer_name(one.place): reply_objects.write_answer(_copied(one)) for one in replies}
+        texts = [msgspec.structs.replace(one, request="", raw="") for one in replies]
+        copies = {answer_name(one.place): reply_objects.write_answer(one) for one in texts}
         if are_packed:
             self._cache.put(copies)
             self._cache.remove([f"{_UNPACKED}{name}" for name in copies])
@@ -346,8 +347,3 @@ class ReplyStore:
 def _paces_of(identity: ModelIdentity) -> str:
     """Return the prefix of the names of a model's runs."""
     return f"paces/{reply_objects.digest(stored_answers.canonical_json_text(identity.as_record()).encode())[:32]}/"
-
-
-def _copied(answer: StoredAnswer) -> StoredAnswer:
-    """Return the answer as a copy has it."""
-    return msgspec.structs.replace(answer, request="", raw="")

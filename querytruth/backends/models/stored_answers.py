@@ -63,9 +63,7 @@ def replies_as_of(moment: str | None) -> AbstractContextManager[None]:
     return hold_value(_as_of, moment)
 
 
-def current_moment() -> str | None:
-    """Return the moment of `replies_as_of`; None outside of it."""
-    return _as_of.get()
+current_moment = _as_of.get  # of `replies_as_of`; None outside of it
 
 
 class Transcript:

@@ -85,11 +85,9 @@ class CrawlerClient:
         self._robots: dict[str, asyncio.Task[host_rules.RobotRules | FailedFetch]] = {}
         self._running: set[asyncio.Task[Any]] = set()
 
-    def fetch_with_retries(self, request: WebRequest, ends: float | None = None) -> tuple[FetchResult, bytes]:
-        """Fetch with retries until `ends`, or within the seconds of a fetch. Return the result and the body, empty
-        for a failure."""
-        ends = time.monotonic() + self.limits.seconds if ends is None else ends
-        started = self.start(self._retry_fetch(request, ends))
+    def fetch_with_retries(self, request: WebRequest) -> tuple[FetchResult, bytes]:
+        """Fetch with retries within the seconds of a fetch. Return the result and the body, empty for a failure."""
+        started = self.start(self._retry_fetch(request, time.monotonic() + self.limits.seconds))
         try:
             return started.result()
         except concurrent.futures.CancelledError:

@@ -76,7 +76,8 @@ def _each_once(
     to_fetch: list[WebRequest] = []
     for request in {request.key: request for request in requests}.values():
         one = known.get(request.key)
-        if web is not None and (one is None or one.outcome == "transient" or _is_outdated(one, web)):
+        is_outdated = one and web and one.reason in ROBOTS_REASONS and not web.respects_robots
+        if web is not None and (one is None or one.outcome == "transient" or is_outdated):
             to_fetch.append(request)
             continue
         answers[request.key] = _replay(store, request, one, facts_by_digest)
@@ -86,11 +87,6 @@ def _each_once(
             answers[key] = image
             advance(image)
     return answers
-
-
-def _is_outdated(one: StoredFetch, web: CrawlerClient) -> bool:
-    """Return whether robots.txt forbade the fetch and is ignored now."""
-    return one.reason in ROBOTS_REASONS and not web.respects_robots
 
 
 def _replay(

@@ -38,11 +38,10 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         for name, cell, _ in lines
         for number, text in enumerate(cell.split(_BETWEEN))
     ]
+    urls = {name: url for name, _, url in lines}
     return ImportedTables(
         queries=build_query_table(((query, text) for query, text, _ in texts), "web", "zh"),
-        images=build_image_table(
-            ((name, f"{name}.jpg", None, url) for name, (_, url) in _index_images(lines).items()), ["source_url"]
-        ),
+        images=build_image_table(((name, f"{name}.jpg", None, url) for name, url in urls.items()), ["source_url"]),
         qrels=build_judgment_table(((query, name, 1) for query, _, name in texts), "web"),
         files=[path],
         grades={"1": "the text appeared with this image on the web, or a captioning model wrote it for the image"},
@@ -56,10 +55,6 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
 
 
 _Line = tuple[str, str, str | None]  # the image's name, its texts, its address
-
-
-def _index_images(lines: list[_Line]) -> dict[str, tuple[str, str | None]]:
-    return {name: (texts, url) for name, texts, url in lines}
 
 
 def _read_lines(path: Path) -> Iterator[_Line]:

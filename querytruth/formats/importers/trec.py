@@ -9,6 +9,7 @@ from pathlib import Path
 
 from querytruth.backends.files.text_files import find_file, import_error, iterate_lines, split_id_and_text
 from querytruth.formats import importers
+from querytruth.formats.import_layouts import read_name_list
 from querytruth.formats.set_images import ImageStore
 from querytruth.records import are_own_ids
 
@@ -19,7 +20,7 @@ JUDGED_GALLERY_LIMITATION = "The gallery holds the judged images only: other ima
 def read(source: Path, split: str | None, image_store: ImageStore) -> importers.ImportedTables:
     """Read the folder. A grade below 0 counts as not relevant. `images.txt`, where it is there, lists the gallery by
     an id a line; with it, judgments may still be to come."""
-    listed = _read_listed_images(source)
+    listed = read_name_list(source / _LIST) if (source / _LIST).is_file() else []
     names = ["qrels.txt", f"qrels.{split or 'test'}.txt", "qrels"]
     has_qrels = not listed or any((source / name).is_file() for name in names)
     qrels = [find_file(source, names, "judgments or images.txt")] if has_qrels else []
@@ -38,12 +39,6 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> importers.
         known_limitations=[] if listed else [JUDGED_GALLERY_LIMITATION],
         keeps_ids=are_own_ids(images, dict(query_rows)),
     )
-
-
-def _read_listed_images(source: Path) -> list[str]:
-    if not (source / _LIST).is_file():
-        return []
-    return [line.strip() for _, line in iterate_lines(source / _LIST) if line.strip()]
 
 
 def _judgments(path: Path) -> Iterator[tuple[str, str, int]]:

@@ -57,7 +57,9 @@ class EndpointEmbedder:
 
     def __init__(self, options: EmbeddingsOptions) -> None:
         self.options, self.name = options, options.model
-        self.revision = options.revision or f"endpoint-{_digest_of_place(options)}"
+        # Endpoints that serve something else under one model name are told apart.
+        place = hashlib.sha256(f"{options.url} {options.format} {options.dimensions}".encode()).hexdigest()[:12]
+        self.revision = options.revision or f"endpoint-{place}"
         self.fingerprint = f"{self.name}@{self.revision}"
         self._service = JsonService({}, options.header_env, connections=1, deadline=options.deadline)
 
@@ -103,11 +105,6 @@ class EndpointImageEmbedder(EndpointEmbedder):
     def encode_images(self, images: Iterable[Any]) -> Vectors:
         """Return (n, dimensions) of RGB images, or of arrays (height, width, 3)."""
         return encode_in_batches(map(_to_data_uri, images), self.options.batch, self._encode, self.dimensions)
-
-
-def _digest_of_place(options: EmbeddingsOptions) -> str:
-    """Return the options that distinguish endpoints that serve different models under one name."""
-    return hashlib.sha256(f"{options.url} {options.format} {options.dimensions}".encode()).hexdigest()[:12]
 
 
 def _to_data_uri(image: Any) -> str:

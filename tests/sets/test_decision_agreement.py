@@ -92,12 +92,6 @@ def test_a_word_on_the_dispute_settles_it_until_somebody_speaks_again() -> None:
     assert find_disagreements(latest_decisions(log)) == [("q_1", "img_1")]
 
 
-def test_one_person_cannot_disagree() -> None:
-    assert (
-        find_disagreements(latest_decisions([said("lin", "img_1", "grade", 2), said("lin", "img_1", "grade", 0)])) == []
-    )
-
-
 def undo(decision: QueryDecision) -> QueryDecision:
     return QueryDecision(decision.query_id, decision.text, "undo", decision.image_id, undoes=decision.decision_id)
 

@@ -145,15 +145,6 @@ def test_one_that_had_no_right_image_before_is_not_the_decisions_affair() -> Non
     assert "q_cat" in texts(after)
 
 
-def test_what_comes_in_is_accounted_for() -> None:
-    log = [on("q_dog", "drop"), on("q_shoe", "drop", image_id="img_2"), on("q_shoe", "drop", image_id="img_3")]
-    _, _, ledger = applied(log)
-    (stage,) = ledger.funnel()
-    assert (stage["stage"], stage["entered"], stage["accepted"]) == ("review", 3, 1)
-    assert stage["rejected"] == {"dropped_by_person": 1, "no_relevant_left": 1}
-    assert sorted(ledger.rows()["item"]) == ["q_dog", "q_shoe"]
-
-
 @pytest.mark.parametrize("first", ["keep", "drop", "edit"])
 def test_of_several_on_a_query_the_last_counts(first: str) -> None:
     before = on("q_dog", first, new_text="小狗" if first == "edit" else None)
@@ -244,16 +235,6 @@ def test_edits_of_edits_fit_in_whatever_order_two_logs_were_joined() -> None:
     log = [on("q_dog", "edit", text="小狗", new_text="小小狗"), on("q_dog", "edit", new_text="小狗")]
     _, outcome, _ = applied([*log, on("q_dog", "drop", text="小小狗", image_id="img_2")])
     assert not outcome.stale
-
-
-def test_an_undone_edit_gives_the_first_text_back() -> None:
-    log = [on("q_dog", "edit", new_text="小狗"), on("q_dog", "edit", text="小狗", new_text="狗")]
-    assert digest(applied(log)[0]) == digest(pets())
-
-
-def test_keeping_an_edited_text_keeps_the_edit() -> None:
-    log = [on("q_dog", "edit", new_text="小狗"), on("q_dog", "keep", text="小狗")]
-    assert texts(applied(log)[0])["q_dog"] == "小狗"
 
 
 def test_a_drop_in_effect_stays_in_effect_when_somebody_regrets_it() -> None:

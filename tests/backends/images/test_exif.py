@@ -119,11 +119,11 @@ def test_the_thumbnail_s_orientation_is_not_the_image_s() -> None:
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 def test_every_format_s_block_is_found(tmp_path: Path, kind: str) -> None:
     exif = Image.Exif()
-    exif.load(block({0x0112: 6}, {ORIGINAL: "2024:05:03 10:12:44"}))
+    exif.load(block({0x0112: 6}, {ORIGINAL: "2024:05:03 10:12:44"}, {1: "N", 2: (30, 15, 0), 3: "W", 4: (120, 0, 36)}))
     Image.new("RGB", (60, 40), "red").save(tmp_path / "a", kind, exif=exif)
     found = read_image(tmp_path / "a")
-    assert (found.taken_at, found.orientation) == ("2024-05-03T10:12:44", 6)
-    assert (found.width, found.height) == (40, 60)
+    assert (found.taken_at, found.latitude, found.longitude) == ("2024-05-03T10:12:44", 30.25, -120.01)
+    assert (found.reason, found.orientation, found.width, found.height) == (None, 6, 40, 60), "upright"
 
 
 def test_imagemagick_s_profile_in_a_png_is_found(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image, TiffImagePlugin
+from PIL import Image
 from pillow_heif import register_heif_opener
 
 from querytruth.backends.images.image_headers import sniff_format
@@ -239,17 +239,6 @@ def test_large_images_have_no_seams_of_bands(read: Reader, monkeypatch: pytest.M
     monkeypatch.setattr("querytruth.backends.images.image_decoding._BAND", 5000)
     banded = read(out)
     assert (whole.views, whole.sharpness, whole.brightness) == (banded.views, banded.sharpness, banded.brightness)
-
-
-def test_a_tiff_is_turned_once(read: Reader) -> None:
-    tags = TiffImagePlugin.ImageFileDirectory_v2()
-    tags[274] = 6
-    hashes = []
-    for image, more in ((blotches(), {}), (blotches().transpose(UNDONE[6]), {"tiffinfo": tags})):
-        found = read(encode_image(image, "TIFF", **more))
-        assert (found.width, found.height) == (320, 240)
-        hashes.append(found.views)
-    assert hashes[0] == hashes[1]
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:

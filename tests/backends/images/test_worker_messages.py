@@ -4,6 +4,8 @@ import ctypes
 import hashlib
 import os
 import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -132,6 +134,13 @@ def test_what_is_sent_arrives(value: object, kind: str, shape: list[int]) -> Non
     _, arrived = read_answer(frame_answer(DONE, (array, "\udcff"))[LENGTH:])
     assert arrived[1] == "\udcff" and arrived[0].dtype == array.dtype and (arrived[0] == array).all()
     assert arrived[0].shape == array.shape and arrived[0].flags.writeable
+
+
+@pytest.mark.parametrize("work", ["image_reading", "rendering"])
+def test_a_worker_imports_no_heavy_library(work: str) -> None:
+    code = f"import sys, querytruth.backends.images.{work} as _; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"pandas", "pyarrow", "fsspec", "scipy", "torch"} & set(done.stdout.split())
 
 
 def test_records_arrays_and_exceptions_arrive_as_they_were_sent(tmp_path: Path) -> None:

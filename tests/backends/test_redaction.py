@@ -49,6 +49,7 @@ def test_each_form_of_a_key_is_removed(form: str) -> None:
 def test_ordinary_texts_and_short_keys_stay() -> None:
     for text in ("一只狗", "a red dog / a cat + 1", json.dumps({"a": "b"}), "EMPTY"):
         assert REMOVE(text) == text and Redaction(["EMPTY"])(text) == text
+        assert not Redaction(["EMPTY"]).contains_secret(text)
 
 
 def test_a_hostile_text_takes_no_time() -> None:

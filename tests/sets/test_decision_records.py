@@ -28,11 +28,6 @@ UNDO = (
     '"query_id": "q_0d6fee20ffc30c7b07fc", "relevance": null, "reviewer": "ann", "source": "export_1", '
     '"text": "客厅里有一盏落地灯和一把蓝色的椅子。", "undoes": "d_fd7c8e35d4935d163873", "view": "queries"}'
 )
-GRADE = (
-    '{"at": "2026-11-01T10:00:00+00:00", "decision": "grade", "image_id": "img_15f967822f2d35c4ce0e", '
-    '"new_text": null, "note": "shows it, too", "query_id": "q_04d937a56384ecbecac4", "relevance": 1, '
-    '"reviewer": "ann", "source": "export_1", "text": "湖边有一艘帆船和一张棕色的长椅。", "view": "queries"}'
-)
 PAIR = (
     f'{{{AT}, "decision": "different", "note": "not the same", '
     '"pictures": ["img_a729e6607d8519b77cb7", "img_c773cf290abdfdfb9c0e"], "reviewer": "bob", "undoes": null, '
@@ -52,7 +47,6 @@ CAPTION = f'{{{AT}, "image_id": "img_1", "language": "zh", "reviewer": "bob", "t
         (EDIT, QueryDecision, "d_a5a3cc9820922346932a"),
         (DROP, QueryDecision, "d_fd7c8e35d4935d163873"),
         (UNDO, QueryDecision, "d_72ddaba19d1b028cdfe3"),
-        (GRADE, QueryDecision, "d_6a5f4b368edb88aab799"),
         (PAIR, ImagePairDecision, "d_496e1f519bb4c4fb1b3d"),
         (OVERRIDE, Override, "d_8f146ab63cac79d33f6f"),
         (CAPTION, HumanCaption, "d_c1cfa1f95c68f7744204"),

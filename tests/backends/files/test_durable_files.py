@@ -2,17 +2,14 @@
 
 import errno
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import IO
 
 import pytest
 
 from querytruth.backends.files import durable_files
-from querytruth.backends.files import durable_files as append_log
 from querytruth.backends.files.durable_files import (
     link_or_copy,
     open_journal,
@@ -113,50 +110,6 @@ def test_what_is_damaged_or_out_of_reach_is_named(tmp_path: Path) -> None:
         pass
     with pytest.raises(UserError, match="cannot be read"):
         read_lines(tmp_path / "none")
-
-
-@pytest.mark.thorough
-def test_a_full_disk_leaves_the_lines_that_were_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_journal(tmp_path / "a") as journal:
-        journal.append("one")
-        real = os.write
-
-        def full(handle: int, data: bytes) -> int:
-            if len(data) <= 2:
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return real(handle, bytes(data)[:-2])
-
-        monkeypatch.setattr(append_log.os, "write", full)
-        with pytest.raises(UserError, match="No space left"):
-            journal.append("two")
-        monkeypatch.undo()
-        journal.append("three")
-    assert read_lines(tmp_path / "a") == ["one", "three"]
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from querytruth.backends.files.durable_files import open_journal
-with open_journal(Path(sys.argv[1])) as journal:
-    for number in range(len(journal.lines), 100_000):
-        journal.append(str(number) * 50)
-"""
-
-
-@pytest.mark.slow
-def test_killed_again_and_again_it_holds_every_line_once(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    for _ in range(10):
-        child = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], cwd=Path(__file__).parents[3])
-        before = path.stat().st_size if path.exists() else 0
-        while not path.exists() or path.stat().st_size <= before:
-            time.sleep(0.01)
-        os.kill(child.pid, signal.SIGKILL)
-        child.wait()
-    with open_journal(path) as journal:
-        assert journal.lines == [str(number) * 50 for number in range(len(journal.lines))]
-        assert len(journal.lines) > 9
 
 
 ROOT = Path(__file__).parents[3]

@@ -1,13 +1,11 @@
 """Asking a model through the store: only what is missing, kept as it comes, and no further than makes sense."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from querytruth.backends.models import chat
 from querytruth.backends.models.cached_replies import NOT_RECORDED, answer_requests
 from querytruth.backends.models.chat import (
     NOT_ASKED,
@@ -23,11 +21,9 @@ from querytruth.backends.models.reply_store import ReplyStore, open_reply_store
 from querytruth.backends.models.stored_answers import reply_key
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import UserError
-from tests.loopback import CannedResponse, ReceivedRequest, loopback
 
 DOWN = Failure("connection_failed", "transient", "ConnectionRefusedError")
 FILTERED = Failure("content_filter", "final", "withheld")
-KEY = "sk-Ab/+1.2?x=9~secret"
 
 
 def question(text: object) -> ChatRequest:
@@ -257,43 +253,6 @@ def test_a_recorded_model_is_asked_even_offline_and_nothing_is_stored(store: Rep
     assert result.answers == [Reply("1", "stop"), Failure("no_caption", "final")]
     assert (result.calls, result.hits, result.missing) == (0, 1, 1)
     assert not list(tmp_path.iterdir())
-
-
-# --- over a real endpoint --------------------------------------------------------------------------------------------
-
-
-def content(asked: ReceivedRequest) -> str:
-    return str(asked.json["messages"][0]["content"])
-
-
-def test_a_run_leaves_the_key_in_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, store: ReplyStore) -> None:
-    monkeypatch.setenv("TINY_KEY", KEY)
-
-    def gossip(request: ReceivedRequest) -> CannedResponse:
-        number, header = int(content(request)), request.headers["authorization"]
-        if number % 3 == 0:
-            return CannedResponse({"error": {"message": f"bad key {header}"}, "headers": request.headers}, 400)
-        if number % 3 == 1:
-            return CannedResponse(f"<p>{header}", 200)
-        return CannedResponse({"choices": [{"message": {"content": f"reply {number}"}}], "system_fingerprint": header})
-
-    with loopback(gossip) as server:
-        model = chat.load_chat_model(
-            "openai_compatible", base_url=server.url, name="tiny", key_env="TINY_KEY", concurrency=1
-        )
-        result = answer_requests(store, model, [question(n) for n in range(9)])
-        with pytest.raises(UserError) as told:
-            answer_requests(store, model, [question(3 * n) for n in range(4, 30)], give_up_after=5)
-    assert KEY not in str(told.value)
-    assert KEY not in repr(result)
-    files = [path for path in tmp_path.parent.glob(f"{tmp_path.name}*/**/*") if path.is_file()]
-    raw = "".join(store.raw(key) or "" for key in result.keys)
-    assert raw.count("Bearer [redacted]") == 12
-    for path in files:
-        data = path.read_bytes()
-        assert KEY.encode() not in data
-        assert json.dumps(KEY)[1:-1].encode() not in data
-    assert any(b"reply 5" in path.read_bytes() for path in files), "the replies themselves are there"
 
 
 def test_what_another_set_was_answered_is_not_asked_again(store: ReplyStore, tmp_path: Path) -> None:

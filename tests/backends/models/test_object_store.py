@@ -21,13 +21,10 @@ from querytruth.backends.models.chat import Reply
 from querytruth.backends.models.reply_store import open_reply_store
 from querytruth.backends.web.offline import forbid_connections
 from querytruth.errors import UserError
-from tests.bucket_stores import MODEL, found, keep, keep_many, key_of, objects
+from tests.bucket_stores import found, keep, keep_many, key_of, objects
 from tests.object_service import (
-    SECRET_KEY,
     ObjectService,
     busy,
-    cut,
-    cut_in_the_middle,
     forget_to_answer,
     ignore_condition,
     object_environment,
@@ -36,21 +33,6 @@ from tests.object_service import (
 Move = Callable[[str], None]
 
 ROOT = Path(__file__).parents[3]
-FAULTS = {"busy": busy, "cut": cut, "cut in the middle": cut_in_the_middle}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
-def test_every_request_may_fail_once(fault: str, url: str, service: ObjectService) -> None:
-    service.fault_of = lambda _method, _key, number: FAULTS[fault] if number == 1 else None
-    with open_reply_store(url) as store:
-        keep_many(store, 5)
-        with store.create_leases().hold(["k"]) as held:
-            assert held == {"k"}
-        assert store.raw(key_of(0)) == ""
-        assert store.identities() == [MODEL]
-    with open_reply_store(url) as store:
-        assert found(store, range(5)) == set(range(5))
 
 
 @pytest.mark.parametrize("part", ["answers/", "store.json", "models/", "leases.json"])
@@ -99,14 +81,6 @@ def test_an_address_that_is_none_is_refused_and_a_password_not_even_named(bad: s
     with pytest.raises(UserError) as refused:
         open_reply_store(bad)
     assert "word-x" not in str(refused.value)
-
-
-def test_the_secret_key_is_in_no_object_and_not_in_the_cache(url: str, service: ObjectService) -> None:
-    with open_reply_store(url) as store, store.create_leases().hold(["k"]):
-        keep_many(store, 70)
-    assert all(SECRET_KEY.encode() not in service.ask("GET", key) for key in service.list_keys())
-    files = [path for path in cache_folder().rglob("*") if path.is_file()]
-    assert files and all(SECRET_KEY.encode() not in path.read_bytes() for path in files)
 
 
 def sealed(fields: dict[str, Any]) -> bytes:

@@ -381,10 +381,11 @@ def test_what_a_question_says_goes_over_the_options() -> None:
     with loopback(lambda _asked: CannedResponse(said())) as server:
         endpoint(server).reply([question])
         endpoint(server, extra={"min_tokens": 46}).reply([question])
-        first, second = (asked.json for asked in server.asked)
+        endpoint(server).reply([ChatRequest(QUESTION.messages, GenerationParameters(min_tokens=0))])
+        first, second, third = (asked.json for asked in server.asked)
     assert (first["max_tokens"], first["temperature"], first["seed"]) == (9, 0.7, 4)
     assert first["min_tokens"] == 3
-    assert second["min_tokens"] == 3
+    assert second["min_tokens"] == 3 and "min_tokens" not in third, "no least number is no parameter"
 
 
 @pytest.mark.parametrize("status", [400, 422])
@@ -402,13 +403,6 @@ def test_an_endpoint_that_does_not_know_the_least_tokens_is_asked_without_them(s
     assert [getattr(one, "text", one) for one in answers] == ["a dog"] * 3
     assert ["min_tokens" in body for body in asked] == [True, False, False, False], "it is rejected once"
     assert all(body["max_tokens"] == 48 for body in asked)
-
-
-def test_no_least_number_of_tokens_is_not_sent_as_a_parameter() -> None:
-    question = ChatRequest(QUESTION.messages, GenerationParameters(min_tokens=0))
-    with loopback(lambda _asked: CannedResponse(said())) as server:
-        endpoint(server).reply([question])
-        assert "min_tokens" not in server.asked[0].json
 
 
 # --- the key ---------------------------------------------------------------------------------------------------------
@@ -448,13 +442,6 @@ def test_a_reply_that_holds_the_key_is_none(monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(answer, Failure)
     assert answer.reason == "echoes_the_key"
     assert KEY not in repr(answer)
-
-
-def test_what_local_servers_take_for_a_key_is_an_ordinary_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TINY_KEY", "EMPTY")
-    answer, _ = ask(CannedResponse(said("an EMPTY street")), key_env="TINY_KEY")
-    assert isinstance(answer, Reply)
-    assert answer.text == "an EMPTY street"
 
 
 def test_another_host_never_sees_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

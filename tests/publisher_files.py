@@ -237,6 +237,14 @@ def make_tar(members: Mapping[str, bytes]) -> bytes:
     return sink.getvalue()
 
 
+def write_shard(folder: Path, members: Mapping[str, bytes]) -> Path:
+    """Write a folder of webdataset with one shard, and return the shard."""
+    (folder / "test").mkdir(parents=True, exist_ok=True)
+    (folder / "test" / "nshards.txt").write_text("1")
+    (folder / "test" / "0.tar").write_bytes(make_tar(members))
+    return folder / "test" / "0.tar"
+
+
 def _webdataset(e: FirstEntry) -> dict[str, Any]:
     ids = json.dumps({"image_id": e.image, "query_ids": [e.query]}).encode()
     other = json.dumps({"image_id": OTHER_IMAGE, "query_ids": [OTHER_QUERY]}).encode()

@@ -1,8 +1,6 @@
 """Every member that a reader sees is counted: one that it cannot use is in the ledger, or named in the error."""
 
 import base64
-import io
-import tarfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +11,7 @@ from querytruth.errors import UserError
 from querytruth.formats import exporters, importers
 from querytruth.formats.set_images import ImageStore
 from tests.images import make_jpeg
-from tests.publisher_files import write_files
+from tests.publisher_files import write_files, write_shard
 from tests.small_sets import publish_small_set, small_tables
 
 JPEG = base64.b64encode(make_jpeg()).decode()
@@ -157,18 +155,11 @@ def test_an_odd_row_of_an_export_as_tables_is_counted_or_named(table: str, tmp_p
 
 @pytest.mark.parametrize("member", ["b.txt", "b.jpg", "a.npy", "a.b.c.txt", "README", "deep/er/c.jpg"])
 def test_an_odd_member_of_a_shard_is_counted_or_named(member: str, tmp_path: Path) -> None:
-    def shard(*names: str) -> Path:
-        write_files(tmp_path / "s", {"test/nshards.txt": "1\n"})
-        with tarfile.open(tmp_path / "s" / "test" / "0.tar", "w") as tar:
-            for name in names:
-                data = make_jpeg() if name.endswith("jpg") else b"a dog"
-                info = tarfile.TarInfo(name)
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
-        return tmp_path / "s"
-
-    before = count("webdataset", shard("a.jpg", "a.txt"))
-    check("webdataset", shard("a.jpg", "a.txt", member), member, before)
+    members = {name: make_jpeg() if name.endswith("jpg") else b"a dog" for name in ("a.jpg", "a.txt", member)}
+    write_shard(tmp_path / "s", {name: members[name] for name in ("a.jpg", "a.txt")})
+    before = count("webdataset", tmp_path / "s")
+    write_shard(tmp_path / "s", members)
+    check("webdataset", tmp_path / "s", member, before)
 
 
 @pytest.mark.parametrize(

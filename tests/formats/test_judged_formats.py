@@ -1,7 +1,6 @@
 """Sets with judgments in files of their own: MUGE, Chinese-CLIP, BEIR, TREC, MTEB and webdataset, in miniature."""
 
 import base64
-import io
 import json
 import tarfile
 from pathlib import Path
@@ -16,6 +15,7 @@ from querytruth.formats import importers
 from querytruth.formats.importers import ImportedTables
 from querytruth.formats.set_images import ImageStore
 from tests.images import make_jpeg
+from tests.publisher_files import write_shard
 
 RED, BLUE = make_jpeg((200, 0, 0)), make_jpeg((0, 0, 200))
 
@@ -197,20 +197,9 @@ def test_a_readme_names_no_files_outside(named: str, tmp_path: Path) -> None:
         read("mteb", folder)
 
 
-def shard(path: Path, samples: dict[str, bytes]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(path, "w") as tar:
-        for name, data in samples.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
-    (path.parent / "nshards.txt").write_text("1")
-    return path
-
-
 def test_webdataset_reads_images_with_their_texts(tmp_path: Path) -> None:
-    shard(
-        tmp_path / "wds/test/0.tar",
+    write_shard(
+        tmp_path / "wds",
         {"s0.jpg": RED, "s0.txt": "a dog\n一只狗".encode(), "s1.txt": b"lost", "s1.png": b"none"},
     )
     said = read("webdataset", tmp_path / "wds")
@@ -225,7 +214,7 @@ def test_webdataset_reads_images_with_their_texts(tmp_path: Path) -> None:
 def test_a_tar_that_was_cut_is_refused_wherever_it_was(member: int, cut: int, tmp_path: Path) -> None:
     """Even where one member ends and the next would begin: Python's tarfile is content with that."""
     files = {f"s{n}.{kind}": RED if kind == "jpg" else b"dog" * 400 for n in range(9) for kind in ("jpg", "txt")}
-    path = shard(tmp_path / "wds/test/0.tar", files)
+    path = write_shard(tmp_path / "wds", files)
     with tarfile.open(path) as tar:
         start = tar.getmembers()[member].offset
     path.write_bytes(path.read_bytes()[: start + cut])

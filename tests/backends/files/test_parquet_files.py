@@ -46,6 +46,7 @@ from querytruth.formats.importers import webdataset
 from querytruth.formats.set_images import ImageStore
 from querytruth.sets import set_files
 from tests.images import make_jpeg
+from tests.publisher_files import write_shard
 from tests.small_sets import publish_small_set, small_tables
 
 
@@ -266,20 +267,6 @@ def test_a_table_that_repeats_its_rows_is_readable(tmp_path: Path, monkeypatch: 
     assert read_parquet(tmp_path / "ours.parquet").equals(table)
 
 
-def write_shard(folder: Path, fill: Callable[[tarfile.TarFile], object]) -> Path:
-    (folder / "test").mkdir(parents=True)
-    (folder / "test" / "nshards.txt").write_text("1")
-    with tarfile.open(folder / "test" / "0.tar", "w", format=tarfile.GNU_FORMAT) as tar:
-        fill(tar)
-    return folder
-
-
-def add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
-    member = tarfile.TarInfo(name)
-    member.size = len(data)
-    tar.addfile(member, io.BytesIO(data))
-
-
 def read_shards(folder: Path) -> None:
     webdataset.read(folder, None, ImageStore(folder / "images"))
 
@@ -298,36 +285,32 @@ def sparse_header(size: int) -> bytes:
 
 
 def test_a_sparse_member_of_a_shard_is_refused(tmp_path: Path) -> None:
-    folder = write_shard(tmp_path, lambda tar: add(tar, "s0.jpg", make_jpeg((9, 9, 9), (64, 64))))
-    whole = (folder / "test" / "0.tar").read_bytes()
-    (folder / "test" / "0.tar").write_bytes(whole.rstrip(b"\0").ljust(-(-len(whole.rstrip(b"\0")) // 512) * 512, b"\0"))
-    with (folder / "test" / "0.tar").open("ab") as file:
+    shard = write_shard(tmp_path, {"s0.jpg": make_jpeg((9, 9, 9), (64, 64))})
+    whole = shard.read_bytes()
+    shard.write_bytes(whole.rstrip(b"\0").ljust(-(-len(whole.rstrip(b"\0")) // 512) * 512, b"\0"))
+    with shard.open("ab") as file:
         file.write(sparse_header(150 << 20) + bytes(1024))
     with pytest.raises(UserError, match=r"s1\.jpg.*sparse"):
-        read_shards(folder)
+        read_shards(tmp_path)
 
 
 def test_a_header_of_gigabytes_in_a_shard_is_refused(tmp_path: Path) -> None:
-    folder = write_shard(tmp_path, lambda tar: add(tar, "s0.jpg", b"x"))
+    shard = write_shard(tmp_path, {})
     member = tarfile.TarInfo("././@LongLink")
     member.type, member.size = tarfile.GNUTYPE_LONGNAME, 4 << 30
-    (folder / "test" / "0.tar").write_bytes(member.tobuf(tarfile.GNU_FORMAT))
-    os.truncate(folder / "test" / "0.tar", 5 << 30)  # takes no room on disk
+    shard.write_bytes(member.tobuf(tarfile.GNU_FORMAT))
+    os.truncate(shard, 5 << 30)  # takes no room on disk
     with pytest.raises(UserError, match="a header declares"):
-        read_shards(folder)
+        read_shards(tmp_path)
 
 
 def test_files_of_a_shard_that_nobody_reads_take_no_memory(tmp_path: Path) -> None:
-    def fill(tar: tarfile.TarFile) -> None:
-        add(tar, "s0.jpg", make_jpeg((9, 9, 9), (64, 64)))
-        add(tar, "s0.npy", bytes(1 << 20))
-        add(tar, "s0.txt", "一只狗".encode())
-
-    folder = write_shard(tmp_path, fill)
-    assert [sorted(files) for _, files in webdataset._samples(folder / "test" / "0.tar")] == [[], ["jpg", "txt"]]
-    add_text = write_shard(tmp_path / "long", lambda tar: add(tar, "s0.txt", bytes(5 << 20)))
+    members = {"s0.jpg": make_jpeg((9, 9, 9), (64, 64)), "s0.npy": bytes(1 << 20), "s0.txt": "一只狗".encode()}
+    shard = write_shard(tmp_path, members)
+    assert [sorted(files) for _, files in webdataset._samples(shard)] == [[], ["jpg", "txt"]]
+    write_shard(tmp_path / "long", {"s0.txt": bytes(5 << 20)})
     with pytest.raises(UserError, match=r"s0\.txt"):
-        read_shards(add_text)
+        read_shards(tmp_path / "long")
 
 
 @pytest.mark.parametrize(
@@ -341,8 +324,8 @@ def test_files_of_a_shard_that_nobody_reads_take_no_memory(tmp_path: Path) -> No
     ],
 )
 def test_members_of_a_shard_have_samples(members: list[str], samples: dict[str, list[str]], tmp_path: Path) -> None:
-    folder = write_shard(tmp_path, lambda tar: [add(tar, member, b"x") for member in members])
-    found = list(webdataset._samples(folder / "test" / "0.tar"))
+    shard = write_shard(tmp_path, dict.fromkeys(members, b"x"))
+    found = list(webdataset._samples(shard))
     assert {name: sorted(files) for name, files in found if files} == samples
     assert sum(max(len(files), 1) for _, files in found) == len(members)
 

@@ -2,9 +2,7 @@
 
 import csv
 import gzip
-import io
 import json
-import tarfile
 from pathlib import Path
 
 import msgspec
@@ -19,6 +17,7 @@ from querytruth.errors import UserError
 from querytruth.evaluation.run_files import read_run
 from querytruth.formats import importers
 from querytruth.formats.set_images import ImageStore
+from tests.publisher_files import write_shard
 
 
 class Pair(msgspec.Struct):
@@ -49,13 +48,7 @@ def test_a_file_with_a_key_twice_anywhere_is_named(tmp_path: Path) -> None:
 
 def test_a_sample_of_a_shard_with_a_key_twice_is_named(tmp_path: Path) -> None:
     ids = b'{"image_id": "i", "query_ids": ["q"], "image_id": "j"}'
-    (tmp_path / "test").mkdir()
-    (tmp_path / "test" / "nshards.txt").write_text("1")
-    with tarfile.open(tmp_path / "test" / "0.tar", "w") as shard:
-        for name, data in (("0.jpg", b"?"), ("0.txt", b"a dog"), ("0.json", ids)):
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            shard.addfile(member, io.BytesIO(data))
+    write_shard(tmp_path, {"0.jpg": b"?", "0.txt": b"a dog", "0.json": ids})
     with pytest.raises(UserError, match=r"0\.json.*key 'image_id' occurs twice"):
         importers.import_tables("webdataset", tmp_path, None, ImageStore(tmp_path / "unpacked"))
 

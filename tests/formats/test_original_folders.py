@@ -136,25 +136,17 @@ def test_a_split_that_is_not_there_is_no_set_without_judgments(tmp_path: Path) -
         import_folder("beir", tmp_path, QRELS, split="dev")
 
 
-def test_a_run_may_name_images_by_the_end_of_their_paths(tmp_path: Path) -> None:
+def test_a_run_may_be_a_table_or_name_images_by_the_end_of_their_paths(tmp_path: Path) -> None:
     import_folder("beir", tmp_path, QRELS)
-    by_id = qt.evaluate("beir", run=write_run(tmp_path / "a.trec"), out=tmp_path / "sets")
     names = {name: f"/srv/archive/{file}" if name < "d4" else file.rpartition("/")[2] for name, file in FILES.items()}
-
-    by_path = qt.evaluate("beir", run=write_run(tmp_path / "b.trec", names), out=tmp_path / "sets")
-
-    assert by_path["ndcg@10"] == by_id["ndcg@10"]
-    assert by_path.result.counts["ids_of_others"]["images"] == {"file_name": 8}
-
-
-def test_a_table_of_a_program_may_have_the_publishers_ids(tmp_path: Path) -> None:
-    import_folder("beir", tmp_path, QRELS)
     rows = [(q, d, score) for q, found in RUN.items() for d, score in found.items()]
-    frame = pd.DataFrame(rows, columns=["query_id", "image_id", "score"])
+    table = pd.DataFrame(rows, columns=["query_id", "image_id", "score"])
+    runs = (write_run(tmp_path / "a.trec"), table, write_run(tmp_path / "b.trec", names))
 
-    of_table = qt.evaluate("beir", run=frame, out=tmp_path / "sets")
+    by_id, of_table, by_path = (qt.evaluate("beir", run=run, out=tmp_path / "sets") for run in runs)
 
-    assert of_table["rr@10"] == qt.evaluate("beir", run=write_run(tmp_path / "a.trec"), out=tmp_path / "sets")["rr@10"]
+    assert by_path["ndcg@10"] == of_table["ndcg@10"] == by_id["ndcg@10"]
+    assert by_path.result.counts["ids_of_others"]["images"] == {"file_name": 8}
 
 
 def test_a_name_that_could_be_several_images_is_refused_with_examples() -> None:

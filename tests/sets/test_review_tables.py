@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from querytruth.records import categorical_from_codes, empty_frame, from_arrow, to_arrow
+from querytruth.records import categorical_from_codes, from_arrow, to_arrow
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_application import apply_decisions
 from querytruth.sets.judgment_rows import JudgmentAdditions
@@ -28,7 +28,7 @@ from querytruth.sets.review_tables import (
     export_queries,
     read_filled_table,
 )
-from tests.review.recall_sets import images_table, qrels_table, queries_table
+from tests.review.recall_sets import images_table, qrels_table, queries_table, typed_tables
 
 Judged = dict[tuple[str, str], int]
 
@@ -36,15 +36,11 @@ Judged = dict[tuple[str, str], int]
 def world(judged: Judged, queries: int = 0) -> Tables:
     """Queries and images as the judgments name them, and some queries more that have none."""
     ids = sorted({query for query, _ in judged} | {f"q_{n:04}" for n in range(queries)})
-    table = pd.DataFrame({"query_id": ids, "text": [f"text {i}" for i in ids], "language": "en", "style": "word"})
-    table["level"], table["labels"] = 1, [[i.removeprefix("q_"), "b"] for i in ids]
+    texts = [{"query_id": i, "text": f"text {i}", "style": "word", "labels": [i[2:], "b"]} for i in ids]
     names = sorted({image for _, image in judged})
-    images = empty_frame("images").reindex(range(len(names))).assign(image_id=names, width=9, height=9)
-    images["file_name"] = [f"{name}.jpg" for name in names]
-    rows = [(*pair, judged[pair], "rule", "why") for pair in sorted(judged)]
-    qrels = pd.DataFrame(rows, columns=["query_id", "image_id", "relevance", "judged_by", "evidence"])
-    frames = {"queries": table, "images": images, "qrels": qrels}
-    return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
+    images = images_table([name.removeprefix("img_") for name in names]).assign(file_name=[f"{n}.jpg" for n in names])
+    qrels = qrels_table([(*pair, judged[pair]) for pair in sorted(judged)], "rule").assign(evidence="why")
+    return typed_tables(queries=queries_table(texts), images=images, qrels=qrels)
 
 
 def pairs(export: ReviewExport) -> set[tuple[str, str]]:
@@ -248,13 +244,9 @@ def album() -> Tables:
         [("g", "img_4", "小狗.jpg", True), ("g", "img_9", "copies/puppy.jpg", False)],
         columns=["duplicate_group", "image_id", "item", "is_representative"],
     ).assign(width=9, height=9)
-    frames = {
-        "queries": queries_table([{"query_id": "q_dog", "text": "狗"}, {"query_id": "q_cat", "text": "猫"}]),
-        "images": images,
-        "qrels": qrels_table([("q_dog", "img_1", 2), ("q_cat", "img_3", 1)]),
-        "duplicates": twins,
-    }
-    return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
+    queries = queries_table([{"query_id": "q_dog", "text": "狗"}, {"query_id": "q_cat", "text": "猫"}])
+    qrels = qrels_table([("q_dog", "img_1", 2), ("q_cat", "img_3", 1)])
+    return typed_tables(queries=queries, images=images, qrels=qrels, duplicates=twins)
 
 
 def imported(*rows: dict[str, str], sample: int = 500, **allowed: bool) -> ReviewImportResult:

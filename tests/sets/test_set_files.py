@@ -15,42 +15,23 @@ import pytest
 
 from querytruth.backends.files import parquet_files
 from querytruth.errors import UserError
-from querytruth.records import categorical_from_codes, empty_frame
 from querytruth.sets import set_files, set_publishing
 from querytruth.sets.benchmark_set import Tables, canonical_json, content_digest, make_canary, manifest_digest
 from querytruth.sets.manifest import read_manifest
 from querytruth.sets.published_files import record_own_version
 from querytruth.sets.set_files import find_set, locate_images, read_set, verify_set
 from querytruth.sets.set_publishing import publish_set
+from tests.review.recall_sets import images_table, qrels_table, queries_table, typed_tables
 from tests.small_sets import image_id_of, make_whole_manifest, publish_small_set, small_tables
 
 
-def tables(texts: tuple[str, ...] = ("dog", "一张狗的图片"), images: int = 3) -> Tables:
-    ids = [f"img_{n:020x}" for n in range(images)]
-    queries = pd.DataFrame(
-        [
-            {
-                "query_id": f"q_{n}",
-                "text": text,
-                "language": "zh",
-                "style": "word",
-                "level": 1,
-                "labels": ["Dog"],
-            }
-            for n, text in enumerate(texts)
-        ]
-    )
-    image_rows = empty_frame("images").reindex(range(images)).assign(image_id=ids, width=10, height=10)
-    judgments = pd.DataFrame(
-        {
-            "query_id": categorical_from_codes(queries["query_id"], [n for n in range(len(texts)) for _ in ids]),
-            "image_id": categorical_from_codes(ids, list(range(images)) * len(texts)),
-            "relevance": 1,
-            "judged_by": categorical_from_codes(["detector"], [0] * images * len(texts)),
-            "evidence": categorical_from_codes(["狗"], [0] * images * len(texts)),
-        }
-    )
-    return Tables(queries, image_rows, judgments)
+def tables(texts: tuple[str, ...] = ("dog", "一张狗的图片")) -> Tables:
+    """Three images, which are right for every text."""
+    queries = [{"query_id": f"q_{n}", "text": text, "style": "word", "labels": ["Dog"]} for n, text in enumerate(texts)]
+    images = images_table([f"{n:020x}" for n in range(3)])
+    pairs = [(query["query_id"], image, 1) for query in queries for image in images["image_id"]]
+    qrels = qrels_table(pairs, "detector").assign(evidence="狗")
+    return typed_tables(queries=queries_table(queries), images=images, qrels=qrels)
 
 
 def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:

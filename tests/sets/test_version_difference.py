@@ -6,23 +6,18 @@ from collections.abc import Sequence
 import pandas as pd
 import pytest
 
-from querytruth.records import categorical_from_codes, empty_frame
+from querytruth.records import empty_frame
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.version_difference import VersionDifference, compare_versions, find_losses
+from tests.review.recall_sets import qrels_table, queries_table
 
 
 def tables(judgments: list[tuple[str, str, int, str]], queries: dict[str, str], images: list[str]) -> Tables:
-    rows = pd.DataFrame(
-        [
-            {"query_id": q, "text": t, "language": "en", "style": "word", "level": 1, "labels": [t]}
-            for q, t in queries.items()
-        ]
-    )
+    texts = [{"query_id": q, "text": t, "language": "en", "style": "word", "labels": [t]} for q, t in queries.items()]
     image_rows = empty_frame("images").reindex(range(len(images))).assign(image_id=images, width=1, height=1)
-    judged = pd.DataFrame(judgments, columns=["query_id", "image_id", "relevance", "judged_by"])
-    columns = {c: judged[c].astype("str").astype("category") for c in ("query_id", "image_id", "judged_by")}
-    evidence = categorical_from_codes(["seen"], [0] * len(judged))
-    return Tables(rows, image_rows, judged.assign(**columns, evidence=evidence))
+    judges, evidence = (pd.Categorical(column) for column in ([row[3] for row in judgments], ["seen"] * len(judgments)))
+    qrels = qrels_table([row[:3] for row in judgments]).assign(judged_by=judges, evidence=evidence)
+    return Tables(queries_table(texts), image_rows, qrels)
 
 
 BEFORE = tables(

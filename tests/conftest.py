@@ -97,6 +97,16 @@ def plots_drawn_once() -> Iterator[None]:
 
 
 @pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Tiny models are slower on several threads."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def object_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectService]:
     """An S3 service on loopback with an empty bucket; this process reaches it, and keeps its cache below tmp_path."""
     with serve_objects() as running:

@@ -21,6 +21,21 @@ def save_scene(path: Path, kind: str = "JPEG", size: tuple[int, int] = (60, 40),
     return path
 
 
+def draw_noise(size: tuple[int, int], sigma: int = 70) -> Image.Image:
+    """Noise of each colour by itself."""
+    return Image.merge("RGB", [Image.effect_noise(size, sigma) for _ in range(3)])
+
+
+def make_exif(tags: dict[int, Any], details: Any = None, gps: Any = None) -> Image.Exif:
+    """A block of these tags, in its own directory, in the one of details and in the one of the place."""
+    exif = Image.Exif()
+    exif.update(tags)
+    for directory, values in ((0x8769, details), (0x8825, gps)):
+        if values:
+            exif.get_ifd(directory).update(values)
+    return exif
+
+
 def encode_image(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     """The bytes of a file."""
     out = io.BytesIO()

@@ -1,6 +1,7 @@
 """A published set that is small enough to know by heart: what exporters and importers are tried on."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,17 @@ def publish_small_set(
     with pytest.MonkeyPatch.context() as patch:  # a received set holds any text
         patch.setattr("builders.publication.sieve_tables", lambda tables, *_: (tables, rejection_table([]), []))
         return set_files.read_set(publish_built(definition, built).path)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def publish_other_small_set(folder: Path) -> StoredSet:
+    """A first version of the same name with other queries."""
+    tables = small_tables()
+    changed = tables.queries.assign(text=[f"{text}!" for text in tables.queries["text"]])
+    return publish_small_set(folder / "other", replace(tables, queries=changed))
 
 
 def gallery_tables() -> Tables:

@@ -24,6 +24,7 @@ from querytruth.sets.set_files import read_set
 from tests.command_runner import invoke
 from tests.images import make_jpeg
 from tests.review.server.pages import DOOR, HOME, TOKEN
+from tests.small_sets import files_of
 
 C = TypeVar("C", bound=tuple[Any, ...])  # a case: its name comes first
 SECRET = "the-victims-own-secret"
@@ -105,7 +106,7 @@ def run_watched(
     """Run commands in the new folder `work`, and check that nothing was read or written but there, in `sets`, and in
     the user's state folder, that nothing of `home` was taken, and that time and memory stay in bounds. `run` returns
     the problems and what was printed; the latter is returned."""
-    before = _contents(home)
+    before = files_of(home)
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
@@ -118,7 +119,7 @@ def run_watched(
         problems, printed = run()
     assert problems == [], "\n".join(problems)
     assert seen == [], "\n".join(seen)
-    assert _contents(home) == before, "the victim's folder is another"
+    assert files_of(home) == before, "the victim's folder is another"
     assert SECRET not in printed and not _holds(SECRET.encode(), work), "the secret was taken"
     hidden = [line for line in printed.splitlines() if set(line) & set("\x1b\u202e\u200b")]
     assert not hidden, ascii(hidden[:3])
@@ -225,10 +226,6 @@ def make_home(tmp_path: Path) -> Path:
     (home / "private.parquet").write_bytes(SECRET.encode())
     (home / "note.txt").write_text(SECRET)
     return home
-
-
-def _contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def _holds(secret: bytes, folder: Path) -> bool:

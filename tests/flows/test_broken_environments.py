@@ -3,7 +3,7 @@
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +28,11 @@ from tests.images import draw_scene  # noqa: E402
 from tests.tiny_dual_encoders import save_dual_encoder  # noqa: E402
 from tests.tiny_text_models import save_text_model  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 ERRORS = [
     TypeError("forward() got an unexpected keyword argument 'cache'"),
     RuntimeError("CUDA error: no kernel image is available for execution on the device"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tiny models are slower on several threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

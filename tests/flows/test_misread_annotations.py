@@ -18,15 +18,15 @@ from flows.definition_loader import load_definition
 from querytruth.backends.images.image_folder import ImageFolder, folder_words
 from querytruth.errors import UserError
 from querytruth.sets.ledger import Ledger
+from tests.images import make_exif
 
 CATEGORIES = [{"id": 1, "name": "kayak"}, {"id": 2, "name": "lantern"}]
 
 
 def draw(path: Path, number: int, size: tuple[int, int] = (96, 64), orientation: int = 1) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    Image.new("RGB", size, (number * 20 % 256, 90, 255 - number * 20 % 256)).save(path, exif=exif)
+    colour = (number * 20 % 256, 90, 255 - number * 20 % 256)
+    Image.new("RGB", size, colour).save(path, exif=make_exif({0x0112: orientation}))
 
 
 def coco(names: list[str], size: Any = (96, 64), box: Any = (8, 6, 40, 30), **other: Any) -> dict[str, Any]:
@@ -52,9 +52,7 @@ def test_a_box_of_stored_pixels_is_turned_as_the_image_is(orientation: int) -> N
     pixels[5:25, 70:90] = 255  # x 70, y 5, 20 by 20
     pixels[5:25, 60:70] = 255
     stored = Image.fromarray(pixels)
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    stored.info["exif"] = exif.tobytes()
+    stored.info["exif"] = make_exif({0x0112: orientation}).tobytes()
     stored.getexif()[0x0112] = orientation
     left, top, right, bottom = ImageOps.exif_transpose(stored).getbbox() or ()  # type: ignore[misc]
     frames = StoredFrames(

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -31,7 +30,7 @@ from tests.object_service import (
     object_environment,
     pretend,
 )
-from tests.small_sets import publish_small_set, small_tables
+from tests.small_sets import files_of, publish_other_small_set, publish_small_set, small_tables
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = "sets/small/v1/manifest.json"
@@ -50,33 +49,12 @@ fetch_version(sys.argv[2] + "/small")
 """
 
 
-@pytest.fixture
-def service(object_service: ObjectService) -> ObjectService:
-    return object_service
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> StoredSet:
-    return publish_small_set(tmp_path, small_tables())
-
-
-def other_small(tmp_path: Path) -> StoredSet:
-    """A first version of the same name with other queries."""
-    tables = small_tables()
-    changed = tables.queries.assign(text=[f"{text}!" for text in tables.queries["text"]])
-    return publish_small_set(tmp_path / "other", replace(tables, queries=changed))
-
-
 def publish(stored: StoredSet, service: ObjectService) -> StoredVersion:
     return publish_version(stored.path, BucketFolder.parse(service.url))
 
 
 def is_whole(service: ObjectService) -> bool:
     return check_objects(f"{service.url}/small/v1")[1] == []
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 @pytest.mark.slow
@@ -152,7 +130,7 @@ class MeetingPoint:
 @pytest.mark.parametrize("is_same", [True, False])
 def test_of_two_publishers_one_wins(is_same: bool, small: StoredSet, service: ObjectService, tmp_path: Path) -> None:
     twin = publish_small_set(tmp_path / "twin", small_tables(), render={"size": 9, "mode": "squash"})
-    rival = twin if is_same else other_small(tmp_path)
+    rival = twin if is_same else publish_other_small_set(tmp_path)
     service.fault_of = MeetingPoint(2)
     outcomes: dict[str, bool | str] = {}
 

@@ -15,34 +15,13 @@ from querytruth.sets.bucket_reading import fetch_version
 from querytruth.sets.bucket_versions import check_objects, publish_version
 from querytruth.sets.set_files import StoredSet, find_set, read_set, verify_set
 from tests.object_service import SECRET_KEY, ObjectService
-from tests.small_sets import publish_small_set, small_tables
+from tests.small_sets import files_of, publish_other_small_set, publish_small_set, small_tables
 
 pytestmark = pytest.mark.thorough
 
 
-@pytest.fixture
-def service(object_service: ObjectService) -> ObjectService:
-    return object_service
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> StoredSet:
-    return publish_small_set(tmp_path, small_tables())
-
-
 def publish(stored: StoredSet, service: ObjectService) -> object:
     return publish_version(stored.path, BucketFolder.parse(service.url))
-
-
-def other_version(tmp_path: Path) -> StoredSet:
-    """A first version of the same name with other queries."""
-    tables = small_tables()
-    changed = tables.queries.assign(text=[f"{text}!" for text in tables.queries["text"]])
-    return publish_small_set(tmp_path / "other", dataclasses.replace(tables, queries=changed))
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def test_a_version_is_read_as_it_was_published(small: StoredSet, service: ObjectService) -> None:
@@ -80,7 +59,7 @@ def test_another_version_of_that_number_is_refused(small: StoredSet, service: Ob
     publish(small, service)
     before = files_of(fetch_version(f"{service.url}/small"))
     with pytest.raises(UserError, match="already exists with another content digest") as refused:
-        publish(other_version(tmp_path), service)
+        publish(publish_other_small_set(tmp_path), service)
     assert "\n" not in str(refused.value) and "nothing was published" in str(refused.value)
     shutil.rmtree(cache_folder())
     assert files_of(fetch_version(f"{service.url}/small")) == before

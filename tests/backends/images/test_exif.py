@@ -16,7 +16,7 @@ from PIL.TiffImagePlugin import IFDRational
 
 from querytruth.backends.images.exif import Exif, read_exif
 from querytruth.backends.images.image_reading import read_image
-from tests.images import encode_image
+from tests.images import encode_image, make_exif
 
 ORIGINAL, DIGITIZED, SECOND, OFFSET = 0x9003, 0x9004, 0x9291, 0x9011
 GPS, ORIENTATION, DATE = 0x8825, 0x0112, 0x0132
@@ -25,11 +25,7 @@ XMP = b"""<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description exif:GPSLatitude=
 
 
 def block(first: dict[int, Any] | None = None, details: Any = None, gps: Any = None) -> bytes:
-    exif = Image.Exif()
-    exif.update(first or {})
-    exif.get_ifd(0x8769).update(details or {})
-    exif.get_ifd(0x8825).update(gps or {})
-    return exif.tobytes()
+    return make_exif(first or {}, details, gps).tobytes()
 
 
 def there(latitude: Any, north: Any = "N", longitude: Any = (12, 30, 0), east: Any = "E") -> Exif:

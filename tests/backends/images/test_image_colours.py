@@ -15,7 +15,7 @@ from PIL import Image, ImageCms
 
 from querytruth.backends.images import image_colours as resampling
 from querytruth.backends.images.image_colours import CropBox, ImageSize, convert_to_srgb, flatten_to_8_bits, resample
-from tests.images import encode_image
+from tests.images import draw_noise, encode_image
 
 Colour = tuple[int, int, int]
 ORANGE = (230, 120, 40)
@@ -216,11 +216,6 @@ def photo(size: tuple[int, int], mode: str = "RGB") -> Image.Image:
     return Image.merge(mode, rows) if bands > 1 else rows[0]
 
 
-def noise(size: tuple[int, int]) -> Image.Image:
-    """Where values are cut off at black and white between the two directions, the order of these matters."""
-    return Image.merge("RGB", [Image.effect_noise(size, 200) for _ in range(3)])
-
-
 def apart(one: Image.Image, other: Image.Image) -> float:
     """The greatest difference of two values, and thirty times the mean one where that is more."""
     differences = np.abs(np.asarray(one, np.int16) - np.asarray(other, np.int16))
@@ -238,7 +233,8 @@ def test_the_image_is_that_of_pillows_lanczos(mode: str, size: tuple[int, int]) 
 
 @pytest.mark.parametrize("size", [(320, 240), (240, 320), (400, 100), (100, 400), (900, 700), (60, 40)])
 def test_directions_follow_each_other_as_in_pillow(size: tuple[int, int]) -> None:
-    image = noise(size)
+    # Where values are cut off at black and white between the two directions, the order of these matters.
+    image = draw_noise(size, 200)
     assert apart(resample(image, (128, 128), (0, 0, *size)), image.resize((128, 128), LANCZOS)) <= 2
 
 

@@ -18,7 +18,7 @@ from querytruth.backends.images.image_reading import ScannedImage, read_image
 from querytruth.backends.images.jpeg_files import read_plain_jpeg_header
 from querytruth.backends.images.rendering import render_image
 from tests.drawn_views import whole_hash
-from tests.images import encode_image, save_scene
+from tests.images import draw_noise, encode_image, make_exif, save_scene
 
 Reader = Callable[[bytes], ScannedImage]
 
@@ -58,11 +58,10 @@ def test_pixels_are_the_same_in_any_lossless_format(tmp_path: Path) -> None:
 
 
 def test_pixels_differ_with_colour_alpha_size_and_orientation(tmp_path: Path) -> None:
-    colour = Image.merge("RGB", [Image.effect_noise((300, 200), 60) for _ in range(3)])
+    colour = draw_noise((300, 200), 60)
     colour.save(tmp_path / "a.jpg", quality=90)
     decoded = Image.open(tmp_path / "a.jpg")
-    turned = Image.Exif()
-    turned[0x0112] = 3
+    turned = make_exif({0x0112: 3})
     found = [read_image(tmp_path / "a.jpg").pixels]
     grey = decoded.convert("L")
     others = [(grey, {}), (grey.convert("RGB"), {}), (colour, {"exif": turned}), (colour.crop((0, 0, 299, 200)), {})]
@@ -81,10 +80,8 @@ def test_an_image_that_exif_turns_has_the_hash_of_one_that_is_really_turned(tmp_
     upright = Image.open(save_scene(tmp_path / "a.png", "PNG", size=(400, 300)))
     hashes = []
     for orientation in range(1, 9):
-        exif = Image.Exif()
-        exif[0x0112] = orientation
         stored = upright.transpose(UNDONE[orientation]) if orientation > 1 else upright
-        stored.save(tmp_path / "b.png", exif=exif)
+        stored.save(tmp_path / "b.png", exif=make_exif({0x0112: orientation}))
         found = read_image(tmp_path / "b.png")
         assert (found.width, found.height, found.orientation) == (400, 300, orientation)
         hashes.append(whole_hash(found))
@@ -92,8 +89,7 @@ def test_an_image_that_exif_turns_has_the_hash_of_one_that_is_really_turned(tmp_
 
 
 def encoded(kind: str, size: tuple[int, int] = (90, 60), mode: str = "RGB", **options: Any) -> bytes:
-    noise = Image.merge("RGB", [Image.effect_noise(size, 70) for _ in range(3)])
-    return encode_image(noise.convert(mode), kind, **options)
+    return encode_image(draw_noise(size).convert(mode), kind, **options)
 
 
 def animated(kind: str) -> bytes:

@@ -25,7 +25,7 @@ from querytruth.backends.images.image_reading import ScannedImage, read_image
 from querytruth.backends.images.rendering import RenderingError, render_image
 from querytruth.backends.images.scan_parts import read_images_in_workers
 from querytruth.backends.models.request_images import encode_for_endpoint
-from tests.images import encode_image
+from tests.images import encode_image, make_exif
 
 
 def saved(kind: str, mode: str = "RGB", size: tuple[int, int] = (60, 40), **options: Any) -> bytes:
@@ -198,9 +198,7 @@ def photo(kind: str, size: tuple[int, int] = (120, 80), orientation: int = 1) ->
     """The left half red, the right half blue, taken on a day in 2024."""
     image = Image.new("RGB", size, "red")
     image.paste("blue", (size[0] // 2, 0, *size))
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    exif.get_ifd(0x8769)[0x9003] = "2024:05:06 07:08:09"
+    exif = make_exif({0x0112: orientation}, {0x9003: "2024:05:06 07:08:09"})
     return encode_image(image, kind, exif=exif.tobytes(), quality=90)
 
 

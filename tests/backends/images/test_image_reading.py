@@ -16,7 +16,7 @@ from querytruth.backends.images.exif import Exif
 from querytruth.backends.images.image_reading import DecodedFile, decode_image, describe_images, read_image
 from querytruth.backends.images.image_views import describe_views, read_views
 from tests.drawn_views import whole_hash
-from tests.images import encode_image, make_png_bomb, save_scene
+from tests.images import encode_image, make_exif, make_png_bomb, save_scene
 
 
 def image(path: Path, size: tuple[int, int] = (60, 40), kind: str = "JPEG", mode: str = "RGB", **options: Any) -> Path:
@@ -85,8 +85,7 @@ def test_many_are_read_as_each_is_alone(tmp_path: Path) -> None:
     paths = [save_scene(tmp_path / f"{n}.jpg", size=(300 + 40 * n, 200)) for n in range(5)]
     (tmp_path / "none.jpg").write_bytes(b"<html>")
     paths[2:2] = [tmp_path / "none.jpg", tmp_path / "gone.jpg", image(tmp_path / "plain.png", kind="PNG")]
-    turned = Image.Exif()
-    turned[0x0112] = 6
+    turned = make_exif({0x0112: 6})
     paths += [save_scene(tmp_path / f"turned {n}.jpg", size=(300, 200), exif=turned) for n in range(2)]
     assert describe_images([decode_image(path) for path in paths]) == [read_image(path) for path in paths]
     assert describe_images([decode_image(tmp_path / "none.jpg")])[0].reason == "not_an_image"

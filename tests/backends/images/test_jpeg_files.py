@@ -23,13 +23,11 @@ from querytruth.backends.images.jpeg_files import (
     read_tables,
 )
 from querytruth.backends.images.rendering import RenderingError, render_image
-from tests.images import encode_image
+from tests.images import draw_noise, encode_image, make_exif
 
 
 def saved(mode: str = "RGB", size: tuple[int, int] = (90, 60), **options: Any) -> bytes:
-    return encode_image(
-        Image.merge("RGB", [Image.effect_noise(size, 70) for _ in range(3)]).convert(mode), "JPEG", **options
-    )
+    return encode_image(draw_noise(size).convert(mode), "JPEG", **options)
 
 
 def segment(mark: int, text: bytes) -> bytes:
@@ -37,9 +35,7 @@ def segment(mark: int, text: bytes) -> bytes:
 
 
 def with_exif() -> bytes:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    return saved(exif=exif, comment=b"a comment", icc_profile=b"colours" * 20_000)
+    return saved(exif=make_exif({0x0112: 6}), comment=b"a comment", icc_profile=b"colours" * 20_000)
 
 
 def by_pillow(data: bytes) -> JpegHeader:

@@ -16,7 +16,7 @@ from PIL import Image, ImageCms, PngImagePlugin
 
 from querytruth.backends.images.exif import read_exif
 from querytruth.backends.images.private_metadata import remove_metadata
-from tests.images import encode_image
+from tests.images import encode_image, make_exif
 
 GPS, DETAILS, ORIENTATION = 0x8825, 0x8769, 0x0112
 PLANTED = "Rosalind-Owner-7731"
@@ -26,18 +26,13 @@ IPTC = b"\xff\xed" + struct.pack(">H", 2 + 14 + len(PLANTED)) + b"Photoshop 3.0\
 
 
 def photo(kind: str, **more: Any) -> bytes:
-    exif = Image.Exif()
-    exif[ORIENTATION] = 6
-    exif.update({0x010E: PLANTED, 0x010F: PLANTED, 0x013B: PLANTED, 0x8298: PLANTED})
-    exif.get_ifd(DETAILS).update(
-        {0x9003: "2019:05:03 10:00:00", 0x927C: PLANTED.encode(), 0x9286: PLANTED.encode(), 0xA430: PLANTED}
-    )
-    exif.get_ifd(DETAILS).update({0xA431: PLANTED, 0xA435: PLANTED})
-    exif.get_ifd(GPS).update({1: "N", 2: (31.0, 13.0, 48.5), 3: "E", 4: (121.0, 28.0, 25.5)})
-    file = io.BytesIO()
+    tags = {ORIENTATION: 6} | dict.fromkeys((0x010E, 0x010F, 0x013B, 0x8298), PLANTED)
+    details = {0x9003: "2019:05:03 10:00:00"} | dict.fromkeys((0x927C, 0x9286), PLANTED.encode())
+    details |= dict.fromkeys((0xA430, 0xA431, 0xA435), PLANTED)
+    gps = {1: "N", 2: (31.0, 13.0, 48.5), 3: "E", 4: (121.0, 28.0, 25.5)}
     colours = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    Image.linear_gradient("L").convert("RGB").save(file, kind, exif=exif, icc_profile=colours, **more)
-    return file.getvalue()
+    image = Image.linear_gradient("L").convert("RGB")
+    return encode_image(image, kind, exif=make_exif(tags, details, gps), icc_profile=colours, **more)
 
 
 def png() -> bytes:

@@ -30,7 +30,7 @@ from querytruth.backends.images.rendering import (
 from querytruth.backends.images.worker_processes import map_in_workers
 from querytruth.backends.models.request_images import decode_upright
 from tests.drawn_views import whole_hash
-from tests.images import encode_image, make_png_bomb
+from tests.images import encode_image, make_exif, make_png_bomb
 
 LANCZOS = Image.Resampling.LANCZOS
 MODES = ["squash", "fit", "crop"]
@@ -83,9 +83,7 @@ def test_an_image_is_upright_however_the_camera_was_held(kind: str, orientation:
     upright = quarters()
     upright.getexif()[0x0112] = undo[orientation]
     stored = ImageOps.exif_transpose(upright)
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    data = encode_image(stored, kind, exif=exif)
+    data = encode_image(stored, kind, exif=make_exif({0x0112: orientation}))
     assert corners(render_image(data, 64, "squash")) == corners(render_image(data, 64, "crop")) == "RGBW"
     assert corners(make_thumbnail(data, 40)) == "RGBW"
     assert opened(make_thumbnail(data, 40)).size == (40, 30)
@@ -164,8 +162,7 @@ def test_an_image_is_seen_through_its_profile() -> None:
 
 
 def test_nothing_that_a_file_says_of_itself_is_left() -> None:
-    exif = Image.Exif()
-    exif[0x010E] = "by whom"
+    exif = make_exif({0x010E: "by whom"})
     secret = {
         "exif": exif,
         "comment": b"where",

@@ -20,7 +20,6 @@ import pytest
 from PIL import Image
 
 from querytruth.backends.images import worker_processes, worker_starts
-from querytruth.backends.images import worker_starts as worker_process
 from querytruth.backends.images.rendering import PixelsJob, run_pixels_job
 from querytruth.backends.images.worker_processes import finish_in_workers, map_in_workers
 from querytruth.backends.images.worker_starts import WorkerFailure, WorkerLimits
@@ -134,13 +133,9 @@ def test_an_exception_among_many_is_raised_after_the_results_before_it() -> None
 
 
 def test_losses_in_a_row_are_told_apart() -> None:
+    crashed, left = [WorkerFailure("worker_crashed", detail) for detail in ("SIGSEGV", "exit status 7")]
     results = list(map_in_workers(eval, [SEGFAULT, SEGFAULT, "1", "__import__('os')._exit(7)"]))
-    assert results == [
-        WorkerFailure("worker_crashed", "SIGSEGV"),
-        WorkerFailure("worker_crashed", "SIGSEGV"),
-        1,
-        WorkerFailure("worker_crashed", "exit status 7"),
-    ]
+    assert results == [crashed, crashed, 1, left]
 
 
 def test_messages_larger_than_a_pipe_do_not_block(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +299,7 @@ def quick_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def break_starts(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
-    monkeypatch.setattr(worker_process, "_START", program)
+    monkeypatch.setattr(worker_starts, "_START", program)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +327,7 @@ def test_a_process_that_cannot_be_made_is_no_start(monkeypatch: pytest.MonkeyPat
     def no_process(*_given: object, **_options: object) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(worker_process.subprocess, "Popen", no_process)
+    monkeypatch.setattr(worker_starts.subprocess, "Popen", no_process)
     with pytest.raises(UserError, match=r"does not start .*Resource temporarily unavailable"):
         list(map_in_workers(eval, ["1"]))
 
@@ -342,12 +337,12 @@ def test_a_worker_that_dies_at_its_start_is_started_again_and_costs_nothing(
 ) -> None:
     once = f"import os, pathlib; p = pathlib.Path({str(tmp_path / 'died')!r})\n"
     once += "if not p.exists(): p.touch(); os.kill(os.getpid(), 9)\n"
-    break_starts(monkeypatch, once + worker_process._START)
+    break_starts(monkeypatch, once + worker_starts._START)
     assert list(map_in_workers(eval, ["1", "2"])) == [1, 2]
 
 
 def test_a_later_start_that_fails_costs_one_item_alone(monkeypatch: pytest.MonkeyPatch, quick_attempts: None) -> None:
-    whole = worker_process._START
+    whole = worker_starts._START
     items = ["1", SEGFAULT, "3", "4"]
 
     def fail_twice(count: list[int] = []) -> str:  # noqa: B006 - counts its calls
@@ -359,7 +354,7 @@ def test_a_later_start_that_fails_costs_one_item_alone(monkeypatch: pytest.Monke
     def start(command: list[str], **options: object) -> object:
         return real([*command[:4], fail_twice(), *command[5:]], **options)  # type: ignore[call-overload]
 
-    monkeypatch.setattr(worker_process.subprocess, "Popen", start)
+    monkeypatch.setattr(worker_starts.subprocess, "Popen", start)
     results = list(map_in_workers(eval, items))
     assert results[0] == 1 and results[3] == 4
     assert results[1] == WorkerFailure("worker_crashed", "SIGSEGV")

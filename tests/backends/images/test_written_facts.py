@@ -1,7 +1,6 @@
 """Facts that people and programs wrote into files: exiftool writes and reads them beside us; hostile files cost a
 line."""
 
-import io
 import json
 import random
 import shutil
@@ -17,7 +16,7 @@ from PIL import Image
 
 from querytruth.backends.images.metadata_blocks import find_blocks
 from querytruth.backends.images.written_facts import Fact, normalise_date, read_facts
-from tests.images import draw_scene, encode_image, make_jpeg
+from tests.images import draw_scene, encode_image, make_exif, make_jpeg
 
 PHOTOS = Path(__file__).parents[4] / "shared/data/photos_exif"
 needs_exiftool = pytest.mark.skipif(shutil.which("exiftool") is None, reason="exiftool is not installed")
@@ -368,16 +367,15 @@ def test_a_png_whose_text_expands_to_gigabytes_costs_a_line() -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_flipped_and_cut_bytes_never_raise(seed: int) -> None:
     draw = random.Random(seed)
-    exif = Image.Exif()
-    exif[0x010E], exif[0x0110], exif[0x9C9E] = "x", "D70", "a;b".encode("utf-16-le")
-    out = io.BytesIO()
+    exif = make_exif({0x010E: "x", 0x0110: "D70", 0x9C9E: "a;b".encode("utf-16-le")})
     kind = ("JPEG", "PNG", "WEBP", "TIFF")[seed % 4]
-    Image.new("RGB", (16, 16)).save(out, kind, exif=exif, **({"xmp": CITY.encode()} if kind == "WEBP" else {}))
-    data = bytearray(out.getvalue())
+    xmp = {"xmp": CITY.encode()} if kind == "WEBP" else {}
+    whole = encode_image(Image.new("RGB", (16, 16)), kind, exif=exif, **xmp)
+    data = bytearray(whole)
     for _ in range(30):
         data[draw.randrange(len(data))] = draw.randrange(256)
     read_facts(bytes(data[: draw.randrange(20, len(data))]), ".jpg")
-    find_blocks(out.getvalue(), [])
+    find_blocks(whole, [])
 
 
 TAKEOUT = {

@@ -18,13 +18,9 @@ Loaded = tuple[Any, dict[str, Any], Any]
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tiny models are slower on several threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+def no_gradients(one_thread: None) -> Iterator[None]:
     with torch.inference_mode():
         yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from querytruth.backends.images.image_quality import find_content_boxes
 from querytruth.backends.images.image_reading import TRANSPOSE_BY_ORIENTATION, ScannedImage, read_image
 from querytruth.backends.images.image_views import VIEW_BYTES, describe_views
 from tests.builders.gallery.photo_edits import EDITS, captioned, framed, letterboxed
+from tests.images import make_exif
 
 PHOTOS = 12
 
@@ -133,11 +134,9 @@ def test_edited_copies_of_real_photos_are_found_and_no_others(name: str, shared:
 
 
 def test_views_are_those_of_the_upright_image(tmp_path: Path) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
     photo(3).save(tmp_path / "upright.png")
     photo(3).transpose(TRANSPOSE_BY_ORIENTATION[6]).transpose(Image.Transpose.ROTATE_180).save(
-        tmp_path / "stored.png", exif=exif
+        tmp_path / "stored.png", exif=make_exif({0x0112: 6})
     )
     one, other = read_image(tmp_path / "upright.png"), read_image(tmp_path / "stored.png")
     assert one.views == other.views and len(one.views or b"") == VIEW_BYTES

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from PIL import Image
 
 import querytruth as qt
 from builders.publication import publish_decisions
@@ -21,9 +20,9 @@ from querytruth.sets import decision_log, set_files
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import StoredSet, read_set
-from tests.images import draw_scene
+from tests.images import draw_scene, make_exif
 from tests.resealed_sets import reseal
-from tests.small_sets import gallery_tables, publish_small_set, small_tables
+from tests.small_sets import files_of, gallery_tables, publish_small_set, small_tables
 from tests.worlds import build_of
 
 
@@ -134,12 +133,9 @@ def test_images_by_reference_must_be_what_was_judged(stored: StoredSet, tmp_path
 @pytest.mark.parametrize("name", exporters.EXPORTERS.list_plugins())
 @pytest.mark.thorough
 def test_the_same_set_gives_the_same_bytes(name: str, stored: StoredSet, tmp_path: Path) -> None:
-    trees = []
     for place in ("one", "two"):
         exporters.export_set(name, stored, tmp_path / place, allow_loss=True)
-        files = sorted(path for path in (tmp_path / place).rglob("*") if path.is_file())
-        trees.append({path.relative_to(tmp_path / place): path.read_bytes() for path in files})
-    assert trees[0] == trees[1]
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
     assert not list(tmp_path.glob(".*")), "what was written beside is in place"
 
 
@@ -164,8 +160,7 @@ def version(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "photos").mkdir()
     names = ["a.jpg", "b.jpg", "c.jpg"]
     for number, name in enumerate(names):
-        exif = Image.Exif()
-        exif.update({0x013B: OWNER, 0x010E: OWNER})
+        exif = make_exif({0x013B: OWNER, 0x010E: OWNER})
         draw_scene(number).save(place / "photos" / name, exif=exif, comment=OWNER)
     with (place / "pairs.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("image", "text"), *((name, f"a scene called {name[0]}") for name in names)])
@@ -239,15 +234,11 @@ def private(tmp_path: Path) -> StoredSet:
     return publish_small_set(tmp_path, replace(tables, images=images))
 
 
-def read_all(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
-
-
 @pytest.mark.parametrize("name", sorted(exporters.EXPORTERS.list_plugins()))
 def test_no_export_says_where_an_image_was_taken_unasked(private: StoredSet, tmp_path: Path, name: str) -> None:
     said = qt.load(private.path).export(name, tmp_path / name, allow_loss=True)
     assert "the places where 1 of the images were taken (--with-places keeps them)" in said
-    assert str(SECRET).encode() not in read_all(tmp_path / name)
+    assert str(SECRET).encode() not in b"".join(files_of(tmp_path / name).values())
     for file in (tmp_path / name).rglob("*.parquet"):
         table = pd.read_parquet(file)
         assert "latitude" not in table or table["latitude"].isna().all()
@@ -255,7 +246,9 @@ def test_no_export_says_where_an_image_was_taken_unasked(private: StoredSet, tmp
 
 def test_places_are_kept_where_that_is_asked(private: StoredSet, tmp_path: Path) -> None:
     said = qt.load(private.path).export("csv", tmp_path / "out", allow_loss=True, with_places=True)
-    assert not any("place" in line for line in said) and str(SECRET).encode() in read_all(tmp_path / "out")
+    assert not any("place" in line for line in said) and str(SECRET).encode() in b"".join(
+        files_of(tmp_path / "out").values()
+    )
 
 
 def test_a_version_with_places_is_published_where_that_is_asked(private: StoredSet, tmp_path: Path) -> None:

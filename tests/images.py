@@ -33,6 +33,7 @@ def make_exif(tags: dict[int, Any], details: Any = None, gps: Any = None) -> Ima
     for directory, values in ((0x8769, details), (0x8825, gps)):
         if values:
             exif.get_ifd(directory).update(values)
+    exif.load(exif.tobytes())  # Pillow writes the directories of a TIFF only of what it has read
     return exif
 
 

@@ -114,8 +114,8 @@ def test_the_thumbnail_s_orientation_is_not_the_image_s() -> None:
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 def test_every_format_s_block_is_found(tmp_path: Path, kind: str) -> None:
-    exif = Image.Exif()
-    exif.load(block({0x0112: 6}, {ORIGINAL: "2024:05:03 10:12:44"}, {1: "N", 2: (30, 15, 0), 3: "W", 4: (120, 0, 36)}))
+    place = {1: "N", 2: (30, 15, 0), 3: "W", 4: (120, 0, 36)}
+    exif = make_exif({0x0112: 6}, {ORIGINAL: "2024:05:03 10:12:44"}, place)
     Image.new("RGB", (60, 40), "red").save(tmp_path / "a", kind, exif=exif)
     found = read_image(tmp_path / "a")
     assert (found.taken_at, found.latitude, found.longitude) == ("2024-05-03T10:12:44", 30.25, -120.01)

@@ -58,7 +58,7 @@ PHOTOS = {
     "JPEG": jpeg,
     "PNG": png,
     "WEBP": lambda: photo("WEBP", xmp=XMP, lossless=True),
-    "TIFF": lambda: photo("TIFF"),
+    "TIFF": lambda: photo("TIFF", save_all=True, append_images=[Image.new("RGB", (9, 9))]),  # of two pages
 }
 
 

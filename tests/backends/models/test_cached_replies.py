@@ -48,6 +48,9 @@ class Scripted:
                 break
         return answers
 
+    def explain_failure(self, failure: Failure) -> str:
+        return f"at its address: {failure.reason}"
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[ReplyStore]:
@@ -129,7 +132,8 @@ def test_a_run_of_failures_stops_and_one_reply_in_between_does_not(store: ReplyS
     result = answer_requests(store, model, [question(n) for n in range(40)], give_up_after=10)
     assert Counter(texts(result.answers)) == {"up": 4, "connection_failed": 36}
     down = Scripted(lambda _text: DOWN)
-    with pytest.raises(UserError, match=r"10 questions in a row failed, connection_failed \(.*Refused.*stored"):
+    told = r"10 questions in a row failed, connection_failed \(.*Refused.*\) at its address: connection_failed.*stored"
+    with pytest.raises(UserError, match=told):
         answer_requests(store, down, [question(n) for n in range(40)], give_up_after=10)
     assert len(down.asked) == 10
 

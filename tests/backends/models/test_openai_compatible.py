@@ -436,12 +436,21 @@ def test_a_key_that_is_echoed_is_in_nothing_that_comes_back(
         assert spelling_of_it not in written
 
 
-def test_a_reply_that_holds_the_key_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (CannedResponse(said(f"一只狗 {KEY}")), "echoes_the_key"),
+        (send_raw(HEAD + f"Content-Length: 999\r\n\r\nBearer {KEY}".encode()), "connection_failed"),
+    ],
+)
+def test_an_answer_that_holds_the_key_is_a_failure_without_it(
+    monkeypatch: pytest.MonkeyPatch, answer: LoopbackAnswer, reason: str
+) -> None:
     monkeypatch.setenv("TINY_KEY", KEY)
-    answer, _ = ask(CannedResponse(said(f"一只狗 {KEY}")), key_env="TINY_KEY")
-    assert isinstance(answer, Failure)
-    assert answer.reason == "echoes_the_key"
-    assert KEY not in repr(answer)
+    failure, _ = ask(answer, key_env="TINY_KEY")
+    assert isinstance(failure, Failure)
+    assert failure.reason == reason and KEY not in repr(failure)
+    assert "[redacted]" in repr(failure)
 
 
 def test_another_host_never_sees_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

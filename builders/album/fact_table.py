@@ -15,7 +15,9 @@ and is used neither as a right nor as a wrong answer.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import NamedTuple
 
 FACT_COLUMNS = ("image", "kind", "value", "zh", "source", "region", "confidence", "detail", "corrected")
@@ -97,13 +99,17 @@ def _mark_overruled(rows: list[FactRow]) -> list[FactRow]:
 
 
 def _agree(one: FactRow, other: FactRow) -> bool:
-    """Return whether two values agree: dates on the same day (one may be in another time zone or less exact), or points
-    whose coordinates each differ by less than a hundredth of a degree (about a kilometre)."""
+    """Return whether two values agree: dates on the same day (one may be less exact, or in UTC and a day apart), or
+    points whose coordinates each differ by less than a hundredth of a degree (about a kilometre)."""
     if one.kind != "date":
         sides = zip(one.value.split(","), other.value.split(","), strict=True) if one.kind == "gps" else ()
         return bool(sides) and all(abs(float(a) - float(b)) < 0.01 for a, b in sides)
     length = min(len(one.value), len(other.value), 10)
-    return one.value[:length] == other.value[:length] or "Z" in (one.value[-1], other.value[-1])
+    days = one.value[:length], other.value[:length]
+    if length == 10 and "Z" in (one.value[-1], other.value[-1]):  # the local day is that of UTC, or the next to it
+        with suppress(ValueError):
+            return abs(date.fromisoformat(days[0]) - date.fromisoformat(days[1])) <= timedelta(days=1)
+    return days[0] == days[1]
 
 
 def keep_corrections(rows: Iterable[FactRow], former: Iterable[FactRow]) -> list[FactRow]:

@@ -13,6 +13,7 @@ from builders.album.events import EVENT_COLUMNS, AlbumEvent, DatedPhoto, find_ev
 from builders.album.fact_table import (
     FACT_COLUMNS,
     OCR,
+    REMOVED,
     AlbumFacts,
     FactRow,
     keep_corrections,
@@ -28,7 +29,7 @@ from querytruth.backends.files.text_formats import unescape_formula, write_csv
 from querytruth.backends.images.image_sources import FileState, ImageSource, RefusedItem, open_source, read_file_state
 from querytruth.backends.images.text_reading import TextLine, read_texts
 from querytruth.backends.images.worker_processes import WorkerFailure, map_in_parallel
-from querytruth.backends.images.written_facts import read_file
+from querytruth.backends.images.written_facts import normalise_date, read_file
 from querytruth.backends.steps import current_run
 from querytruth.errors import UserError
 
@@ -174,8 +175,29 @@ def add_pseudonyms(facts: Path) -> Path:
 
 def read_fact_table(path: Path) -> list[FactRow]:
     """Return the rows of a table of facts; columns but image, kind and value may be missing. Raises UserError."""
-    rows = [FactRow(**cells) for _, cells in _read_cells(path, FACT_COLUMNS[:3], FACT_COLUMNS[3:])]
-    return [row if row.source else row._replace(source="person") for row in rows]
+    rows = []
+    for where, cells in _read_cells(path, FACT_COLUMNS[:3], FACT_COLUMNS[3:]):
+        written = {name: _read_value(cells["kind"], cells[name], where) for name in ("value", "corrected")}
+        rows.append(FactRow(**cells | written | {"source": cells["source"] or "person"}))
+    return rows
+
+
+def _read_value(kind: str, text: str, where: str) -> str:
+    """Return what people or programs wrote into a cell, a date in ISO 8601. Raises UserError with the row for a date
+    or a point that cannot be read."""
+    if text in ("", REMOVED):
+        return text
+    if kind == "date":
+        if day := normalise_date(text):
+            return day
+        raise UserError(STAGE, where, f"{text[:40]!r} is not a date", "write it like 2019-05-03T10:00:00 or 2019-05")
+    if kind == "gps":
+        with suppress(ValueError):
+            latitude, longitude = read_point(text)
+            if abs(latitude) <= 90 and abs(longitude) <= 180:
+                return text
+        raise UserError(STAGE, where, f"{text[:40]!r} is not a point", "write degrees like 51.37,-2.36")
+    return text
 
 
 def read_events(path: Path) -> list[AlbumEvent]:

@@ -32,12 +32,12 @@ def test_of_one_date_the_first_source_counts_and_another_day_is_a_contradiction(
     rows = merge_facts(
         [
             _row("date", "2019-05-03T10:00:00", "exif"),
-            _row("date", "2019-05-03T08:00:00Z", "takeout"),
+            _row("date", "2019-05-02T23:00:00Z", "takeout"),
             _row("date", "2020-01-02T00:00:00", "xmp"),
+            _row("date", "2021-05-03T08:00:00Z", "immich"),
         ]
     )
-    assert _used(rows) == {("date", "2019-05-03T10:00:00")}
-    assert [row.value for row in rows if row.detail] == ["2020-01-02T00:00:00"]
+    assert [row.value for row in rows if row.detail] == ["2020-01-02T00:00:00", "2021-05-03T08:00:00Z"]
 
 
 def test_what_people_corrected_added_and_removed_is_kept_when_files_are_read_again() -> None:

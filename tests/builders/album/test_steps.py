@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -440,3 +441,29 @@ def test_an_album_becomes_queries_whose_every_judgment_the_oracle_shares(
     assert "Gracie" in texts and any(text.startswith("only ") for text in texts), texts
     assert any(" without " in text for text in texts) and any(" and " in text for text in texts)
     assert set(queries["source"]) == {"file", "both"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "reason"),
+    [
+        ("gps", "Bath", "'Bath' is not a point. Next: write degrees like 51.37,-2.36"),
+        ("gps", "51.37,-236", "'51.37,-236' is not a point"),
+        ("gps", "nan,nan", "'nan,nan' is not a point"),
+        ("date", "last summer", "'last summer' is not a date. Next: write it like 2019-05-03T10:00:00 or 2019-05"),
+    ],
+)
+@pytest.mark.parametrize("column", ["value", "corrected"])
+def test_a_date_or_a_point_that_a_person_wrote_and_nothing_can_read_is_named_with_its_row(
+    tmp_path: Path, kind: str, text: str, reason: str, column: str
+) -> None:
+    row = FactRow("a.jpg", kind, {"gps": "1,2", "date": "2019"}[kind])
+    write_csv(tmp_path / "facts.csv", FactRow._fields, [row, row._replace(**{column: text})])
+    with pytest.raises(UserError, match=re.escape(reason)) as error:
+        read_fact_table(tmp_path / "facts.csv")
+    assert "3" in error.value.item
+
+
+def test_a_date_as_a_camera_writes_it_is_read_in_a_correction(tmp_path: Path) -> None:
+    row = FactRow("a.jpg", "date", "2019-05-03", corrected="2019:05:04 10:00")
+    write_csv(tmp_path / "facts.csv", FactRow._fields, [row])
+    assert read_fact_table(tmp_path / "facts.csv")[0].used_value == "2019-05-04T10:00:00"

@@ -38,6 +38,10 @@ def propose(answer: Any, address: str = "/find", text: str = "red") -> dict[str,
             },
             {"results": "b", "id": "x.y", "score": "s"},
         ),
+        (  # a text, a number that is always the same, and one that rises are no scores
+            lambda names: [{"f": one, "t": f"{99 - n}", "one": 1.5, "n": n + 0.5} for n, one in enumerate(names)],
+            {"results": "@", "id": "f"},
+        ),
         (
             lambda names: {"hits": [{"id": f"photo:{name[5:8]}!"} for name in names]},
             {"results": "hits", "id": "id", "ids": "photo:{stem}!"},

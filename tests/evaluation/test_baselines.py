@@ -60,6 +60,7 @@ def test_the_oracle_shows_the_best_first_whatever_the_order_and_the_type_of_the_
         run = build_oracle_run(table, 2)
         assert run["image_id"].tolist() == ["b", "c"]
         assert run["score"].tolist() == [2, 1]
+        assert set(build_oracle_run(table)["image_id"]) == {"a", "b", "c"}, "an explicit negative is not relevant"
 
 
 # --- words -----------------------------------------------------------------------------------------------------------

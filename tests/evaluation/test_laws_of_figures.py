@@ -246,6 +246,8 @@ def test_what_a_build_left_out_keeps_its_rank_or_not_as_it_is_said(tmp_path: Pat
     assert found[None].result.counts["left_out_of_the_first_10"] == 1
     assert "condensed" in {one.code for one in found[None].warnings}
     assert "condensed" not in {one.code for one in found["keep"].warnings}
+    (unknown,) = [one.detail for one in found[None].warnings if one.code == "unknown_ids"]
+    assert unknown.startswith("1 ") and "(such as never seen.jpg)" in unknown
 
 
 def test_queries_that_wait_are_in_the_bounds_and_in_no_mean() -> None:

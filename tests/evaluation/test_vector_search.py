@@ -148,6 +148,15 @@ def test_an_index_does_not_depend_on_the_order_of_the_gallery(index: str) -> Non
     assert named[0] == named[1]
 
 
+def test_each_name_builds_its_own_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    gallery, built = build_vector_gallery(unit(np.eye(3)), ["a", "b", "c"]), list[str]()
+    for name, build in (("ivf", searching._ivf), ("hnsw", searching._hnsw)):
+        monkeypatch.setattr(searching, f"_{name}", lambda *given, n=name, b=build: (built.append(n), b(*given))[1])
+    for name in ("ivf", "hnsw"):
+        search_with_index(name, unit(np.eye(3)), ["x", "y", "z"], gallery, 2, threads=1)
+    assert built == ["ivf", "hnsw"]
+
+
 def test_few_images_and_an_unknown_index() -> None:
     vectors = unit(np.eye(3))
     gallery = build_vector_gallery(vectors, ["a", "b", "c"])

@@ -246,6 +246,7 @@ def test_residue_is_told_by_its_kind(text: str, kind: str) -> None:
         "3 < 4 on a blackboard",
         "a café in Straße 5",
         "ratio 1:2 and 16:9",
+        "men and/or women, his/her dogs",
         "a man with no hat",
         "an empty street",
         "无人的街道",

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from querytruth.backends.files.durable_files import file_sha256, write_page
 from querytruth.backends.search_systems import load_system_file
-from querytruth.checks import answers, lock_file, verdicts
+from querytruth.checks import answers, verdicts
 from querytruth.checks.golden_file import STAGE, load_golden
 from querytruth.errors import UsageError, UserError
 from querytruth.evaluation.system_answers import AskOptions
@@ -48,7 +48,7 @@ def run_check(request: CheckRequest) -> verdicts.CheckReport:
         given = {name: getattr(request, name) for name in ("system", "run", "images") if getattr(request, name)}
         golden = load_golden(path, given)
         described = load_system_file(golden.system) if golden.system else None
-        before, fingerprint = lock_file.read_lock(path.with_suffix(".lock"))
+        before, fingerprint = verdicts.read_lock(path.with_suffix(".lock"))
     except UserError as error:
         raise UsageError(error.item, error.reason, error.next_step, error.stage) from None
     if described is not None:
@@ -71,7 +71,7 @@ def run_check(request: CheckRequest) -> verdicts.CheckReport:
     day = datetime.now(UTC).date().isoformat()
     report = verdicts.CheckReport(path.name, name, digest, day, cases, notes, request.strict)
     if request.update:
-        lock_file.write_lock(path.with_suffix(".lock"), report)
+        verdicts.write_lock(path.with_suffix(".lock"), report)
     if folder is not None:
         _write_reports(report, golden.images, folder, request.page_language)
     return report

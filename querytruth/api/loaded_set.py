@@ -171,7 +171,9 @@ class LoadedSet:
     def apply(self, *, accept_loss: bool = False) -> SetBuild:
         """Publish the next version from the decisions made on this one. Raises UserError for another version than the
         newest, and where the decision log lost decisions of that, unless `accept_loss`."""
-        return apply_decisions(self.path, accept_loss=accept_loss)
+        from flows.set_kinds import apply_decisions
+
+        return SetBuild(apply_decisions(self.path, accept_loss=accept_loss))
 
     def publish(
         self, to: str, *, with_places: bool = False, with_names: bool = False, private: bool = True
@@ -203,7 +205,7 @@ class LoadedSet:
         without owner, serial numbers and comments in image files, folders of this machine and addresses of reviewers.
         Return what the format does not hold, and how many places and names were left out. Raises UserError for a loss
         that changes figures unless `allow_loss`."""
-        check_format(format)
+        exporters.EXPORTERS.import_plugin(format)  # an unknown one is refused before the set is read
         roots = published_files.image_roots(self._image_roots)
         with roots, translate_write_errors("export", Path(to), "or give another folder"):
             facts = [name for name, is_kept in (("places", with_places), ("names", with_names)) if is_kept]
@@ -214,17 +216,13 @@ class LoadedSet:
     def export_review(self, to: str | Path, *, judgments: int = 500, xlsx: bool = False) -> list[Path]:
         """Write queries.csv and judgments.csv for a spreadsheet into the folder `to`, and return their paths.
         `judgments`: how many are drawn, besides all that wait for one; `xlsx`: beside each an .xlsx with thumbnails."""
-        from querytruth.review.review_exports import build_review_export, write_review_sheet
-        from querytruth.sets.review_csv import write_review_csv
+        from querytruth.review.review_exports import build_review_export, write_review_export
 
-        files = [Path(to) / f"{view}.csv" for view in ("queries", "judgments")]
-        for file in files:
-            with translate_write_errors("export review CSV", file, "or give another folder"):
-                export = build_review_export(self.path, file.stem, judgments)
-                write_review_csv(export, file, self.path)
-                if xlsx:
-                    write_review_sheet(export, self.path, file.with_suffix(".xlsx"))
-        return [*files, *(file.with_suffix(".xlsx") for file in files if xlsx)]
+        written: list[Path] = []
+        for view in ("queries", "judgments"):
+            export = build_review_export(self.path, view, judgments)
+            written += write_review_export(export, self.path, Path(to) / f"{view}.csv", xlsx)
+        return sorted(written, key=lambda file: file.suffix)
 
     def import_qrels(self, file: str | Path, *, reviewer: str = "", allow_unknown: bool = False) -> int:
         """Take judgments that were made elsewhere as decisions: TREC qrels, or a table of query, image and grade, in
@@ -319,18 +317,6 @@ class SetBuild:
 
     def _repr_html_(self) -> str:
         return self.set._repr_html_()
-
-
-def apply_decisions(path: Path, *, accept_loss: bool) -> SetBuild:
-    """Publish the next version of a set from the decisions on the version at `path`: see `LoadedSet.apply`."""
-    from flows.set_kinds import apply_decisions as apply_to_newest
-
-    return SetBuild(apply_to_newest(path, accept_loss=accept_loss))
-
-
-def check_format(format: str) -> None:
-    """Raise UserError for an unknown export format."""
-    exporters.EXPORTERS.import_plugin(format)
 
 
 def verify(

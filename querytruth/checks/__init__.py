@@ -5,9 +5,8 @@ recorded answers, or a run file. Out: pass, fail, known failure or fixed for eac
 a lock file, a page, and reports for CI.
 
 In reading order: `golden_file.py` (the cases, and their images in the folder), `answers.py` (what the search answers,
-and which files these ids are), `verdicts.py` (the status of each case and floor), `lock_file.py` (the ranks before);
-beside them `proposed_search.py` (a search from its address alone). `flows/check.py` tells the chain, and writes the
-reports.
+and which files these ids are), `verdicts.py` (the status of each case and floor, and the ranks before); beside them
+`proposed_search.py` (a search from its address alone). `flows/check.py` tells the chain, and writes the reports.
 
 No statistics: a check says which case broke, `querytruth gate` whether a search got worse.
 """

@@ -1,17 +1,28 @@
-"""The status of each case, by the ranks of its images before and now; a floor is a case, too."""
+"""The status of each case, by the ranks of its images before and now; a floor is a case, too. The ranks at the last
+`--update` are in golden.lock, a line per image, made to be read in a diff."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Literal
 
+import yaml
+
+from querytruth.backends.files.durable_files import write_atomically
+from querytruth.backends.files.safe_paths import read_regular
+from querytruth.backends.files.text_formats import MAX_YAML_BYTES, load_yaml
 from querytruth.checks.answers import NO_IMAGE
-from querytruth.checks.golden_file import EXPECTED, GoldenCase
+from querytruth.checks.golden_file import EXPECTED, STAGE, GoldenCase
+from querytruth.errors import UserError, translate_read_errors, translate_write_errors
 from querytruth.evaluation.system_answers import SystemAnswer
 
 Status = Literal["pass", "fail", "known failure", "fixed"]
 STATUSES: tuple[Status, ...] = ("pass", "fail", "known failure", "fixed")
 # Of systems that differ on a fifth of the queries: plan_for_discordance(0.2, 0.05), which takes a second to load.
 GATE_QUERIES = 627
+_LOCK_HEAD = "# Written by querytruth check --update: the rank of each image. Review changes in a diff.\n"
+_MISSING = "not found"
+Ranks = dict[str, dict[str, int]]  # by query and image, 0: not found; of a case of nothing the number of results
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +156,32 @@ class CheckReport:
         """Return the counts in one line."""
         counts = (f"{self.count(one)} {one}" for one in STATUSES if self.count(one))
         return f"{self.system}: {', '.join(counts)}"
+
+
+def read_lock(path: Path) -> tuple[Ranks, str]:
+    """Return the ranks and the system's fingerprint; both are empty without a file. Raises UserError."""
+    if not path.exists():
+        return {}, ""
+    with translate_read_errors(STAGE, path, also=(yaml.YAMLError,)):
+        data = load_yaml(read_regular(path, MAX_YAML_BYTES).decode("utf-8"))
+    try:
+        cases = {str(query): _read_ranks(ranks) for query, ranks in data["cases"].items()}
+        return cases, str(data["fingerprint"])
+    except (TypeError, KeyError, AttributeError, ValueError):
+        raise UserError(STAGE, path, "is not a lock file", "restore it, or remove it and run with --update") from None
+
+
+def _read_ranks(ranks: dict[str, int | str]) -> dict[str, int]:
+    return {name: 0 if rank == _MISSING else int(rank) for name, rank in ranks.items()}
+
+
+def write_lock(path: Path, report: CheckReport) -> None:
+    """Write the ranks of all cases; those that got no answer keep the ranks before. Raises UserError."""
+    cases: dict[str, dict[str, int | str]] = {}
+    for case in (one for one in report.cases if one.within):
+        ranks = {one.image: one.before if case.answer.failure else one.rank for one in case.ranks}
+        cases[case.query] = {name: rank or _MISSING for name, rank in ranks.items() if rank is not None}
+        cases[case.query] |= {} if ranks else {"results": len(case.answer.hits)}
+    data = {"system": report.system, "fingerprint": report.fingerprint, "date": report.date, "cases": cases}
+    with translate_write_errors(STAGE, path):
+        write_atomically(path, (_LOCK_HEAD + yaml.safe_dump(data, allow_unicode=True, sort_keys=False)).encode())

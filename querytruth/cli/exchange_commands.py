@@ -38,10 +38,11 @@ def export(json: options.JsonOption = False, *, request: ExportRequest) -> None:
 
     Example: querytruth export family-album huggingface out/family-album
     """
-    from querytruth.api.loaded_set import check_format, load
+    from querytruth.api.loaded_set import load
+    from querytruth.formats.exporters import EXPORTERS
     from querytruth.sets.set_files import describe_place
 
-    check_format(request.format)  # a wrong name is refused before the set is looked for
+    EXPORTERS.import_plugin(request.format)  # a wrong name is refused before the set is looked for
     loaded = load(request.of, out=request.out, images=request.images)
     dropped_features = loaded.export(
         request.format, request.to, **request.model_dump(include={"allow_loss", "with_places", "with_names", "private"})

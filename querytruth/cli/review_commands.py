@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import gc
-import signal
-import socket
-import webbrowser
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from secrets import token_urlsafe
-from threading import Thread, Timer
+from threading import Timer
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -24,81 +21,15 @@ from querytruth.cli.command_line import command, group
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UsageError, UserError
 from querytruth.requests import ByName, ByPlace, Request
+from querytruth.review.page_socket import LOOPBACK, open_page_socket, serve_page
 
 if TYPE_CHECKING:
-    import asyncio
-    from socket import socket as Socket
-
-    import uvicorn
-    from starlette.types import ASGIApp
-
-    from querytruth.review.server import PageAccess
     from querytruth.sets.review_tables import ReviewImportResult
 
-LOOPBACK = "127.0.0.1"
-_EVERY_ADDRESS = ("", "*", "0.0.0.0", "::")
 app = group("review", "Open the page on which people judge a set, or export judgments as CSV.")
 
 _SHOWN_PROBLEMS = 20
 _UNTIL_OPEN = 0.5  # seconds for the first page, before thumbnails are made for the next ones
-
-
-def open_page_socket(host: str, port: int) -> socket.socket:
-    """Open a socket that accepts connections while the set is read. Raises UserError for a port in use, for an address
-    of another machine, and for the wildcard address: the page serves only the host name that people type."""
-    if host in _EVERY_ADDRESS:
-        next_step = f"give the hostname that people use, such as {socket.gethostname()}"
-        raise UserError("review", f"host {host}", "means every address of this machine", next_step)
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except (OSError, UnicodeError) as error:
-        reason = f"cannot be resolved ({getattr(error, 'strerror', None) or error})"
-        raise UserError("review", f"host {host}", reason, "give an address of this machine") from None
-    listening = socket.socket(family, kind, protocol)  # without it, asyncio lets an answer's body wait for 40 ms
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind(address)
-        listening.listen(64)
-    except OSError as error:
-        listening.close()
-        item = f"port {port}" if host == LOOPBACK else f"{host} port {port}"
-        next_step = "give another --port" if host == LOOPBACK else ("give an address of this machine")
-        raise UserError("review", item, f"cannot be opened ({error.strerror})", next_step) from None
-    return listening
-
-
-def make_page_server(app: ASGIApp, seconds: float = 20) -> uvicorn.Server:
-    """Return a server whose connections end `seconds` after their last answer, those with a request in work as soon
-    as it is answered, and all after ten times as long. Without that, whoever connects and sends nothing would take up
-    its sockets."""
-    import uvicorn
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    class EndingProtocol(H11Protocol):
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self.endings: list[asyncio.TimerHandle] = []
-            self.set_endings()
-
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            self.set_endings()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self.set_endings(is_over=True)
-            super().connection_lost(exc)
-
-        def set_endings(self, is_over: bool = False) -> None:
-            for ending in self.endings:
-                ending.cancel()
-            ends = {} if is_over else {seconds: self.shutdown, 10 * seconds: self.transport.abort}
-            self.endings = [self.loop.call_later(after, end) for after, end in ends.items()]
-
-    config = uvicorn.Config(
-        app, http=EndingProtocol, lifespan="off", ws="none", access_log=False, log_level="warning",
-        server_header=False, proxy_headers=False, timeout_graceful_shutdown=2,
-    )  # fmt: skip
-    return uvicorn.Server(config)
 
 
 class ServedRequest(Request):
@@ -196,17 +127,6 @@ def page(*, request: ReviewRequest) -> None:
     terminal.report(f"page closed. Next: {next_command}")
 
 
-def serve_page(app: ASGIApp, guard: PageAccess, listening: Socket, no_open: bool) -> None:
-    """Serve the page until SIGINT or SIGTERM."""
-    server = make_page_server(app)
-    if not no_open:
-        Thread(target=webbrowser.open, args=[guard.url], daemon=True).start()
-    # The server stops on both signals and raises them again afterwards; then they must have no effect.
-    for stop in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(stop, lambda _signal, _frame: None)
-    server.run(sockets=[listening])
-
-
 class HandedOutRequest(Request):
     """Tables for people to fill in."""
 
@@ -240,9 +160,8 @@ def export_csv(json: options.JsonOption = False, *, request: HandedOutRequest) -
 
     Example: querytruth review export-csv family-album --audit audit --to audit.csv
     """
-    from querytruth.errors import translate_write_errors
-    from querytruth.review.review_exports import SAMPLED_JUDGMENTS, build_review_export, write_review_sheet
-    from querytruth.sets import review_csv, set_files
+    from querytruth.review.review_exports import SAMPLED_JUDGMENTS, build_review_export, write_review_export
+    from querytruth.sets import set_files
 
     path, audit, to = set_files.find_set(request.of, request.out), request.audit, request.to
     if audit is not None:
@@ -253,29 +172,23 @@ def export_csv(json: options.JsonOption = False, *, request: HandedOutRequest) -
         loaded, audited_set = load_audit(path, audit)
         exports, path = {to or Path("audit.csv"): build_sample_export(loaded, audited_set)}, audited_set.path
     else:
-        views, folder = ("queries", "judgments"), to or Path("review")
+        sample = SAMPLED_JUDGMENTS if request.judgments is None else request.judgments
         exports = {
-            folder / f"{view}.csv": build_review_export(
-                path, view, SAMPLED_JUDGMENTS if request.judgments is None else request.judgments
-            )
-            for view in views
+            (to or Path("review")) / f"{view}.csv": build_review_export(path, view, sample)
+            for view in ("queries", "judgments")
         }
-    written = []
-    for file, export in exports.items():
-        with translate_write_errors("export review CSV", file, "or give --to another path"):
-            review_csv.write_review_csv(export, file, path)
-            written.append({"file": str(file), "export": export.export_id, "rows": len(export.rows)})
-            if request.xlsx:
-                write_review_sheet(export, path, file.with_suffix(".xlsx"))
-                written.append({**written[-1], "file": str(file.with_suffix(".xlsx"))})
+    written = [
+        {"file": str(file), "export": export.export_id, "rows": len(export.rows)}
+        for table, export in exports.items()
+        for file in write_review_export(export, path, table, request.xlsx)
+    ]
     if json:
         terminal.print_json(written)
         return
     rows: list[list[object]] = [[entry["file"], entry["rows"]] for entry in written]
     terminal.print_table(f"{path.parent.name} for review", ["file", "rows"], rows)
     filled = "FILE --dry-run" if audit is None else f"{written[0]['file']} --audit {audit} --reviewer YOU"
-    next_ = f"Fill in `decision`, then run: querytruth review import-csv {request.of} {filled}"
-    terminal.say(next_)
+    terminal.say(f"Fill in `decision`, then run: querytruth review import-csv {request.of} {filled}")
 
 
 class FilledTableRequest(Request):
@@ -401,12 +314,13 @@ def apply(
 
     Example: querytruth apply family-album
     """
-    from querytruth.api import loaded_set
+    from flows.set_kinds import apply_decisions
     from querytruth.cli.build_output import show_build_result, summarize_build
+    from querytruth.sets.set_files import find_set
 
-    path = loaded_set.find_version(set_, out)
+    path = find_set(set_, out)
     with terminal.reported_run():
-        result = loaded_set.apply_decisions(path, accept_loss=accept_loss).result
+        result = apply_decisions(path, accept_loss=accept_loss)
     if json:
         terminal.print_json(summarize_build(result))
         return

@@ -15,10 +15,11 @@ from querytruth import terminal
 from querytruth.backends.environment import current_user_name
 from querytruth.cli.command_line import command
 from querytruth.cli.options import JsonOption
-from querytruth.cli.review_commands import LOOPBACK, ServedRequest, open_page_socket, serve_page
+from querytruth.cli.review_commands import ServedRequest
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UserError, suggest_choice
 from querytruth.requests import ONE_OR_MORE, ByName, ByPlace, Request
+from querytruth.review.page_socket import LOOPBACK, open_page_socket, serve_page
 
 if TYPE_CHECKING:
     from flows.definition_checks import CaptionWriter

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from pydantic import BaseModel, Field
 
-from querytruth.errors import UserError
+from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets import decision_log, decision_records, judgment_rows, review_csv, review_tables, set_files
 from querytruth.sets.manifest import read_manifest
 from querytruth.sets.review_csv import ReviewTableOptions
@@ -26,9 +26,18 @@ def build_review_export(path: Path, view: str, sample: int) -> review_tables.Rev
     return _export_tables(_read_reviewed_set(path), view, sample)
 
 
-def write_review_sheet(export: review_tables.ReviewExport, path: Path, file: Path) -> None:
-    """Write a table as .xlsx with a thumbnail in each row: of a judgment its image, of a query its best one. Raises
-    UserError."""
+def write_review_export(export: review_tables.ReviewExport, path: Path, file: Path, xlsx: bool) -> list[Path]:
+    """Write a table as CSV and, with `xlsx`, also as .xlsx beside it; return the files. Raises UserError."""
+    with translate_write_errors("export review CSV", file, "or give another path as --to (to=…)"):
+        review_csv.write_review_csv(export, file, path)
+        if not xlsx:
+            return [file]
+        _write_review_sheet(export, path, sheet := file.with_suffix(".xlsx"))
+        return [file, sheet]
+
+
+def _write_review_sheet(export: review_tables.ReviewExport, path: Path, file: Path) -> None:
+    """Write a table as .xlsx with a thumbnail in each row: of a judgment its image, of a query its best one."""
     stored = set_files.read_set(path, ("images", "qrels"))
     if export.view == "queries":
         relevant = stored.tables.qrels[stored.tables.qrels["relevance"] > 0]

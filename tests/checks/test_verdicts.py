@@ -1,6 +1,8 @@
 """The status of a case by the ranks of its images, and what shows nothing is never a pass."""
 
+import difflib
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +10,17 @@ import pytest
 from querytruth.backends.search_systems import SearchHit
 from querytruth.checks.answers import NO_IMAGE
 from querytruth.checks.golden_file import GoldenCase
-from querytruth.checks.verdicts import GATE_QUERIES, CheckedCase, CheckReport, check_floors, judge_case, list_notes
+from querytruth.checks.verdicts import (
+    GATE_QUERIES,
+    CheckedCase,
+    CheckReport,
+    check_floors,
+    judge_case,
+    list_notes,
+    read_lock,
+    write_lock,
+)
+from querytruth.errors import UserError
 from querytruth.evaluation.sample_size import plan_for_discordance
 from querytruth.evaluation.system_answers import SystemAnswer
 
@@ -107,3 +119,62 @@ def test_the_queries_of_a_gate_are_those_that_plan_size_counts() -> None:
     assert plan_for_discordance(0.2, 0.05).queries == GATE_QUERIES
     outside, plan = list_notes([judge("aXY", must="a")])
     assert outside.startswith("2 of 3 results are not images of the folder (such as 'X')") and "627" in plan
+
+
+CASES = [
+    GoldenCase(query="红色的雨伞", must=("p07.jpg", "p12.jpg")),
+    GoldenCase(query="a: \"unicorn\" #1", nothing=True),
+    GoldenCase(query="dog", any=("a.jpg",)),
+]  # fmt: skip
+
+
+def write_ranks(path: Path, *answers: str | None) -> str:
+    ranks, _ = read_lock(path)
+    found = [
+        SystemAnswer(failure="timeout") if names is None else SystemAnswer(tuple(map(SearchHit, names.split())))
+        for names in answers
+    ]
+    cases = [judge_case(case, 10, one, ranks.get(case.query, {})) for case, one in zip(CASES, found, strict=True)]
+    write_lock(path, CheckReport("golden.yaml", "mine", "3f2a", "2026-11-29", cases, []))
+    return path.read_text("utf-8")
+
+
+def test_a_moved_image_is_one_line_of_a_diff(tmp_path: Path) -> None:
+    path = tmp_path / "golden.lock"
+    before = write_ranks(path, "p07.jpg p12.jpg", "", "b.jpg")
+    after = write_ranks(path, "x y p07.jpg p12.jpg", "", "b.jpg a.jpg")
+    changed = [line for line in difflib.unified_diff(before.splitlines(), after.splitlines(), n=0) if line[1] == " "]
+    assert changed == [
+        "-    p07.jpg: 1",
+        "-    p12.jpg: 2",
+        "+    p07.jpg: 3",
+        "+    p12.jpg: 4",
+        "-    a.jpg: not found",
+        "+    a.jpg: 2",
+    ]
+    assert read_lock(path) == (
+        {"红色的雨伞": {"p07.jpg": 3, "p12.jpg": 4}, CASES[1].query: {"results": 0}, "dog": {"a.jpg": 2}},
+        "3f2a",
+    )
+
+
+def test_a_case_without_an_answer_keeps_its_ranks(tmp_path: Path) -> None:
+    path = tmp_path / "golden.lock"
+    write_ranks(path, "p07.jpg", "", "a.jpg")
+    write_ranks(path, None, "", "x a.jpg")
+    assert read_lock(path)[0]["红色的雨伞"] == {"p07.jpg": 1, "p12.jpg": 0}
+    assert read_lock(path)[0]["dog"] == {"a.jpg": 2}
+
+
+def test_no_file_is_no_ranks_and_another_file_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "golden.lock"
+    assert read_lock(path) == ({}, "")
+    for text in (
+        "- a",
+        "cases: {a: 3}\nfingerprint: a",
+        "cases: {a: {b.jpg: often}}\nfingerprint: a",
+        "<<<<<<< HEAD\n[",
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError, match="lock file"):
+            read_lock(path)

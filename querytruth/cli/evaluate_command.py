@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from querytruth.audit.pool import JsonRecord
     from querytruth.evaluation.steps import StoredResult
 
-_DIRECTIONS = ("text_to_image", "image_to_text")
-_NAME_SEPARATOR = re.compile(r"[,\s]+")
 ShownSlicesOption = Annotated[
     list[str] | None,
     option("--slice", help="Slices to show, such as overlap or language=zh.", metavar="ASPECT[=VALUE]"),

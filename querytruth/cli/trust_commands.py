@@ -12,20 +12,17 @@ from querytruth.cli.command_line import command, group, option
 from querytruth.defaults import DATASETS_FOLDER
 
 if TYPE_CHECKING:
-    from querytruth.audit.steps import PreparedAudit
+    from querytruth.api.set_trust import SetAudit
 
 app = group("audit", "Estimate how many judgments of a set are missing or wrong.")
 NameOption = Annotated[str, option(help="Name of the audit.")]
 
 
-def _prepare(request: DrawRequest) -> PreparedAudit:
-    from querytruth.audit.steps import prepare_audit
-    from querytruth.sets import set_files
+def _prepare(request: DrawRequest) -> SetAudit:
+    from querytruth.api.set_trust import SetAudit
 
-    definition = request.load_definition()
-    path = set_files.find_set(definition.set, definition.out)
     with terminal.reported_run():
-        return prepare_audit(definition, path)
+        return SetAudit(request.load_definition())
 
 
 @app.command
@@ -37,23 +34,18 @@ def plan(json: options.JsonOption = False, *, request: DrawRequest) -> None:
 
     Example: querytruth audit plan audit.yaml --set judgments=500
     """
-    from querytruth.audit.steps import plan_audit
-
-    read = _prepare(request)
-    judge, planned = read.judge, plan_audit(read.path, read.pooled, read.definition, read.judge)
+    planned = _prepare(request).plan
     if json:
         terminal.print_json(planned)
         return
     columns = ["stratum", "pairs", "to_judge"][: 2 if planned["expected_width"] is None else 3]  # cards are not drawn
     rows: list[list[object]] = [[row[name] for name in columns] for row in planned["strata"]]
     terminal.print_table(f"Audit of {planned['set']}", [name.replace("_", " ") for name in columns], rows)
-    pace = f"{planned['seconds_per_judgment']} s per pair" + (
-        ", assumed" if planned["pace_is_assumed"] else ", as logged"
-    )
+    pace = f"{planned['seconds_per_judgment']} s per pair, {'assumed' if planned['pace_is_assumed'] else 'as logged'}"
     each = f" by {planned['people']} people each" if planned["people"] > 1 else ""
     work = f"{planned['judgments']:,} judgments{each}, about {planned['hours']} hours"
     terminal.say(f"{work} ({pace})")
-    if judge is not None:
+    if planned["judge"] is not None:
         cost = [f"{value:,} {unit}" for unit, value in planned["judge_cost"].items() if value is not None]
         costs = f" ({', '.join(cost)})" if cost else ""
         terminal.say(f"judge {planned['judge']}: {planned['judge_calls']:,} calls{costs}")
@@ -75,25 +67,19 @@ def start(json: options.JsonOption = False, *, request: DrawRequest) -> None:
 
     Example: querytruth audit start audit.yaml
     """
-    from querytruth.audit.judge import judge_pool
-    from querytruth.audit.steps import start_audit
-
-    read = _prepare(request)
-    wanted, pooled = read.definition, read.pooled
+    audit = _prepare(request)
     with terminal.reported_run(offline=request.offline):
-        judged = None if read.judge is None else judge_pool(read.judge, pooled)
-        manifest = start_audit(read.path, pooled, wanted, judged)
+        manifest = audit.start()
     if json:
         terminal.print_json(manifest)
         return
     rows: list[list[object]] = [[row["stratum"], row["pairs"], row["drawn"]] for row in manifest["strata"]]
     rows.append(["outside", manifest["outside"]["pairs"], manifest["outside"]["drawn"]])
-    terminal.print_table(f"{wanted.name}, an audit of {pooled.name}", ["stratum", "pairs", "drawn"], rows)
-    review = f"querytruth review {wanted.set} (view Audit)"
-    next_steps = (
-        review if wanted.until else f"{review}, or querytruth review export-csv {wanted.set} --audit {wanted.name}"
-    )
-    terminal.say(f"Next: {next_steps}")
+    wanted, about = audit.definition, manifest["set"]
+    title = f"{wanted.name}, an audit of {about['name']}/v{about['version']}"
+    terminal.print_table(title, ["stratum", "pairs", "drawn"], rows)
+    export = "" if wanted.until else f", or querytruth review export-csv {wanted.set} --audit {wanted.name}"
+    terminal.say(f"Next: querytruth review {wanted.set} (view Audit){export}")
 
 
 @app.command

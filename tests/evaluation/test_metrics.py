@@ -1,4 +1,4 @@
-"""The metrics: worked examples, names, a slow reference, other programs, real judgments, and a metric of one's own."""
+"""The metrics: worked examples, names, a slow reference, trec_eval, real judgments, and a metric of one's own."""
 
 import json
 import random
@@ -142,60 +142,6 @@ def test_areas_under_the_curve(pattern: list[int], trapezoid: float, rectangles:
     assert hits(pattern, 5, "ap") == pytest.approx(rectangles, abs=5e-7)
 
 
-def test_the_two_systems_for_fruit() -> None:
-    first, second = [[0, 1, 1, 1, 0], [1, 0, 0, 1, 1]], [[1, 0, 1, 1, 0], [0, 1, 1, 1, 0]]
-    for system, mean in ((first, 0.350833), (second, 0.383333)):
-        assert np.mean([hits(pattern, 5, "ap_trapezoid") for pattern in system]) == pytest.approx(mean, abs=5e-7)
-        run = {
-            f"q{n}": shown([f"{'x' if right else 'w'}{k}" for k, right in enumerate(p)]) for n, p in enumerate(system)
-        }
-        qrels = {query: {image: 1 for image in images if image[0] == "x"} for query, images in run.items()}
-        assert compute_cmc_curve(ranked(qrels, run), 5).tolist() == [0.5, 1, 1, 1, 1]
-    assert hits([0, 1, 1, 1, 0], 4, "ap_trapezoid") == pytest.approx(0.385417, abs=5e-7), "R is what the qrels say"
-    assert hits([1, 0, 1, 1, 0], 4, "ap_trapezoid") == pytest.approx(0.572917, abs=5e-7)
-
-
-def test_the_curve_of_precision_over_recall() -> None:
-    images = ["a", "w1", "w2", "b", "c"]
-    found = ranked({"q": dict.fromkeys("abcde", 1)}, {"q": shown(images)})
-    recalls, precisions = compute_precision_recall_curve(found, 5)
-    assert recalls == pytest.approx([0.2, 0.2, 0.2, 0.4, 0.6])
-    assert precisions == pytest.approx([1, 0.5, 1 / 3, 0.5, 0.6])
-
-
-# --- what a figure is divided by -------------------------------------------------------------------------------------
-
-
-def test_precision_is_divided_by_k_and_recall_by_all_relevant() -> None:
-    assert hits([1, 0, 1], 4, "p@10") == 0.2, "also where fewer than k came back"
-    assert hits([1, 0, 1], 4, "r@10") == 0.5
-    assert hits([1, 0, 1], 4, "hit@10") == 1
-    assert hits([0, 0, 1], 4, "hit@2") == 0
-
-
-def test_average_precision_is_divided_by_all_relevant_or_by_k() -> None:
-    assert hits([1, 0, 1], 4, "ap@2") == 1 / 4
-    assert hits([1, 0, 1], 4, "ap@2(norm=min)") == 1 / 2
-    assert hits([1, 0, 1], 1 + 1, "ap@3(norm=min)") == hits([1, 0, 1], 2, "ap@3")
-
-
-def test_cuts_at_the_number_of_relevant_images() -> None:
-    assert hits([1, 0, 1, 1], 3, "p@r") == 2 / 3
-    assert hits([1, 0, 1, 1], 3, "ap@r") == pytest.approx((1 + 2 / 3) / 3)
-    assert hits([0, 1], 1, "p@r") == 0
-
-
-def test_reciprocal_rank_ends_at_the_cut() -> None:
-    assert hits([0, 0, 1, 1], 2, "rr") == 1 / 3
-    assert hits([0, 0, 1, 1], 2, "rr@2") == 0
-
-
-def test_the_ideal_order_is_of_all_judged_images() -> None:
-    assert one({"a": 1, "missed": 2}, ["a"], "ndcg@10") == pytest.approx(1 / (3 + 1 / np.log2(3)))
-    assert one({"a": 1, "missed": 2}, ["a"], "ndcg@1") == pytest.approx(1 / 3)
-    assert one({"a": 2, "b": 1}, ["a", "b"], "ndcg@10") == 1, "exactly"
-
-
 # --- ties, missing results, queries without truth --------------------------------------------------------------------
 
 
@@ -283,12 +229,6 @@ def test_broken_judgments_are_refused(rows: list[tuple[str, str, float]], told: 
         index_qrels(pd.DataFrame(rows, columns=["query_id", "image_id", "relevance"]))
 
 
-def test_the_judged_share_is_of_what_came_back() -> None:
-    found = ranked({"q": {"a": 1, "b": 0}, "z": {"a": 1}}, {"q": shown(["a", "x", "b", "y"])})
-    assert judged_at_k(found, 2).tolist() == [0.5, 0]
-    assert judged_at_k(found, 10).tolist() == [0.5, 0]
-
-
 @pytest.mark.parametrize("name", [*METRIC_NAMES, *DEFAULT_METRICS])
 def test_a_name_reads_back(name: str) -> None:
     assert str(parse_metric(name)) == name
@@ -347,8 +287,7 @@ def by_query(found: RankedRun, name: str) -> dict[str, float]:
 
 
 @given(qrels_and_runs())
-@settings(max_examples=150)
-@pytest.mark.thorough
+@settings(max_examples=50)
 def test_every_metric_is_what_its_definition_says(world: World) -> None:
     qrels, run = world
     found = ranked(qrels, run)
@@ -397,14 +336,8 @@ def test_curves_and_the_judged_share_are_what_their_definitions_say(world: World
 # --- against trec_eval's own code ------------------------------------------------------------------------------------
 
 TREC = {f"P_{k}": f"p@{k}" for k in (1, 5, 10, 20)} | {f"recall_{k}": f"r@{k}" for k in (1, 5, 10, 20)}
-
-
 TREC |= {f"ndcg_cut_{k}": f"ndcg@{k}(gain=linear)" for k in (1, 5, 10, 20)}
-
-
 TREC |= {f"map_cut_{k}": f"ap@{k}" for k in (1, 5, 10, 20)} | {f"success_{k}": f"hit@{k}" for k in (1, 5, 10)}
-
-
 TREC |= {"map": "ap", "recip_rank": "rr", "Rprec": "p@r", "ndcg": "ndcg(gain=linear)"}
 
 
@@ -434,24 +367,6 @@ def test_a_thousand_tie_heavy_runs_come_out_as_trec_eval_has_them() -> None:
         assert by_query(found, ours) == pytest.approx(expected, abs=1e-12), theirs
 
 
-def test_exponential_gain_comes_out_as_trec_eval_has_it_when_told_the_gains() -> None:
-    trec: Any = pytest.importorskip("pytrec_eval", reason="pytrec_eval is not installed: nothing to compare with")
-    qrels, run = tie_heavy(random.Random(6), 200)
-    worth = {query: {image: 2**grade - 1 for image, grade in of.items()} for query, of in qrels.items()}
-    figures = trec.RelevanceEvaluator(worth, {"ndcg_cut.10"}).evaluate(run)
-    expected = {query: of["ndcg_cut_10"] for query, of in figures.items()}
-    assert by_query(ranked(qrels, run), "ndcg@10") == pytest.approx(expected, abs=1e-12)
-
-
-def test_the_judged_share_comes_out_as_ir_measures_has_it() -> None:
-    peer: Any = pytest.importorskip("ir_measures", reason="ir_measures is not installed: nothing to compare with")
-    qrels, run = tie_heavy(random.Random(7), 100)
-    run = {q: {image: float(n) for n, image in enumerate(of)} for q, of in run.items()}  # it breaks ties another way
-    found = ranked(qrels, run)
-    shares = dict(zip(found.truth.query_ids.to_pylist(), judged_at_k(found, 5).tolist(), strict=True))
-    assert shares == {m.query_id: m.value for m in peer.iter_calc([peer.Judged @ 5], qrels, run)}
-
-
 def listed(path: Path) -> dict[str, list[str]]:
     return {query: [str(image) for image in images] for query, images in json.loads(path.read_text()).items()}
 
@@ -471,26 +386,6 @@ def test_what_coco_knows_of_the_truth_that_people_found(
     assert len(found.truth.query_ids) == queries
     assert found.truth.relevant_counts.sum() == positives
     assert compute_metric(found, parse_metric("ap@r")).mean() == pytest.approx(mean, abs=5e-7)
-
-
-def test_cmc_of_the_reidentification_library(shared: Callable[[str], Path]) -> None:
-    """open-reid's cases. Its galleries may hold the query itself, taken by the same camera, which it leaves out."""
-    cases = {
-        case["name"]: case for case in json.loads((shared("metrics_reid") / "cmc_cases.json").read_text())["cases"]
-    }
-    for case in cases.values():
-        count = len(case["query_ids"] or case["distmat"])
-        distances = case.get("distmat") or [list(range(count))] * count
-        query_ids, gallery_ids = (case[key] or list(range(count)) for key in ("query_ids", "gallery_ids"))
-        cameras = case.get("query_cams") or [0] * count, case.get("gallery_cams") or [1] * count
-        qrels: NaiveQrels = {}
-        run: NaiveRun = {}
-        for row, who in enumerate(query_ids):
-            there = [n for n in range(count) if (gallery_ids[n], cameras[1][n]) != (who, cameras[0][row])]
-            qrels[f"q{row}"] = {f"g{n}": int(gallery_ids[n] == who) for n in there}
-            run[f"q{row}"] = {f"g{n}": -float(distances[row][n]) for n in there}
-        expected = case.get("expected") or case["expected_first5"]
-        assert compute_cmc_curve(ranked(qrels, run), len(expected)).tolist() == pytest.approx(expected), case["name"]
 
 
 def second_place(hits: Hits, _k: metrics.Cut) -> FloatArray:

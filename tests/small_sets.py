@@ -10,7 +10,7 @@ import pytest
 
 from builders.publication import BuiltTables, publish_built
 from querytruth.definitions import SetDefinition
-from querytruth.records import empty_frame
+from querytruth.records import empty_frame, from_arrow, to_arrow
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import Tables, make_canary
 from querytruth.sets.ledger import Ledger, rejection_table
@@ -116,6 +116,16 @@ def strangers_tables() -> Tables:
     boxes = boxes.astype({"image_id": "category", "label": "category", "counts_for": "category"})
     aliases = tables.queries[["query_id"]].assign(source_id=["17", "18", "19", "20"])
     return Tables(tables.queries, images, tables.qrels, boxes=boxes, query_aliases=aliases)
+
+
+def publish_tables(folder: Path, name: str, frames: dict[str, pd.DataFrame], rendered: Path | None = None) -> StoredSet:
+    """These tables, of pandas' own types, as a precision set on disk; `rendered`: the folder of its images."""
+    tables = Tables(**{kind: from_arrow(to_arrow(kind, frame)) for kind, frame in frames.items()})
+    definition = SetDefinition(
+        kind="precision", name=name, title=name.title(), licence="CC0-1.0", out=folder / "sets", lose_at_most=None
+    )
+    built = BuiltTables(tables, Ledger(), SMALL_SET_GRADES, rendered_folder=rendered)
+    return set_files.read_set(publish_built(definition, built).path)
 
 
 def publish_small_set(

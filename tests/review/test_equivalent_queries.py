@@ -5,18 +5,12 @@ from typing import Any
 
 import pytest
 
-from builders.publication import BuiltTables, publish_built
-from querytruth.definitions import SetDefinition
-from querytruth.records import from_arrow, to_arrow
-from querytruth.sets import set_files
-from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
-from querytruth.sets.ledger import Ledger
 from querytruth.sets.set_files import StoredSet
 from tests.review.recall_sets import images_table, qrels_table, queries_table
 from tests.review.server.pages import ReviewClient, open_client
-from tests.small_sets import SMALL_SET_GRADES
+from tests.small_sets import publish_tables
 
 TEXTS = {"q_zh": "狗", "q_en": "dog", "q_zs": "一张狗的图片"}
 OTHERS = [{"query_id": query, "text": TEXTS[query]} for query in ("q_zs", "q_en")]
@@ -36,9 +30,7 @@ def publish_dogs(folder: Path) -> StoredSet:
         "images": images_table(["1", "2", "3", "4"]),
         "qrels": qrels_table([*rows, ("q_cat", "img_3", 2)], "detector"),
     }
-    tables = Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
-    definition = SetDefinition(kind="precision", name="dogs", title="Dogs", licence="CC0-1.0", out=folder / "sets")
-    return set_files.read_set(publish_built(definition, BuiltTables(tables, Ledger(), SMALL_SET_GRADES)).path)
+    return publish_tables(folder, "dogs", frames)
 
 
 @pytest.fixture

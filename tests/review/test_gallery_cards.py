@@ -10,9 +10,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from flows.definition_loader import load_definition
-from flows.set_kinds import build_set
-from querytruth.backends.steps import BuildRun, active_run
 from querytruth.records import empty_frame
 from querytruth.review.gallery_cards import DuplicateCards
 from querytruth.sets import decision_log, set_files
@@ -22,14 +19,16 @@ from querytruth.sets.set_files import StoredSet
 from tests.images import draw_scene
 from tests.resealed_sets import reseal
 from tests.review.server.pages import ReviewClient, open_client
+from tests.worlds import build_of, define_gallery
 from tests.worlds import save_photo as photo
 
 
-def cards_of(*groups: str, alone: str = "") -> DuplicateCards:
+def cards_of(*groups: str, alone: str = "", distance: Any = 3, edit: str | None = None) -> DuplicateCards:
     """A letter is an image; the first of a group is in the gallery and stands for the others."""
     rows = [
         {"duplicate_group": f"dup_{group}", "image_id": f"img_{one}", "item": f"{one}.jpg", "is_representative": not n}
-        | {"matched_by": "" if not n else "views", "distance": 3, "edit": None, "width": 4, "height": 3}
+        | {"matched_by": "views" if n else "", "distance": distance, "edit": edit if n else None}
+        | {"width": 4, "height": 3}
         for group in groups
         for n, one in enumerate(group)
     ]
@@ -90,15 +89,7 @@ def test_a_word_is_heard_of_images_that_were_brought_together_elsewhere() -> Non
 
 
 def test_a_card_says_how_an_edited_copy_was_edited() -> None:
-    rows = [
-        {"duplicate_group": "dup_a", "image_id": f"img_{one}", "item": f"{one}.jpg", "is_representative": one == "a"}
-        | {"matched_by": None if one == "a" else "views", "distance": pd.NA, "width": 4, "height": 3}
-        | {"edit": None if one == "a" else "crop+overlay"}
-        for one in "ab"
-    ]
-    images = pd.DataFrame({"image_id": ["img_a"], "file_name": ["a.jpg"]}).assign(width=4, height=3)
-    tables = Tables(empty_frame("queries"), images, empty_frame("qrels"), duplicates=pd.DataFrame(rows))
-    cards = DuplicateCards(tables, "lin")
+    cards = cards_of("ab", distance=pd.NA, edit="crop+overlay")
     card = cards.build_card(cards.get_key_for_any_pair("img_a", "img_b"))
     assert (card["matched_by"], card["edit"], card["hash_distance"]) == ("views", "crop+overlay", None)
 
@@ -119,12 +110,9 @@ def pile(tmp_path: Path) -> Path:
     return folder
 
 
-def build(folder: Path, *overrides: str) -> StoredSet:
+def build(folder: Path) -> StoredSet:
     """The next version of the gallery of what is in the pile now."""
-    path, sets = folder / "gallery.yaml", folder / "sets"
-    path.write_text(json.dumps({"name": "pile", "kind": "gallery", "images": str(folder / "pile"), "out": str(sets)}))
-    with active_run(BuildRun()):
-        return set_files.read_set(build_set(load_definition(path, list(overrides), "gallery")).path)
+    return set_files.read_set(build_of("gallery", define_gallery(folder, folder / "pile")).path)
 
 
 @pytest.fixture
@@ -247,7 +235,7 @@ def test_decisions_are_counted_by_person_and_by_outcome(page: ReviewClient, pile
     assert "0 in this version 2 wait for the next build 0 could not be applied" in section(page), "per pair the last"
     for name in ("1.jpg", "1 copy.jpg"):  # what stands for "1 plain.jpg", which lacks the date
         (pile / name).unlink()
-    built = open_client(build(tmp_path, "lose_at_most=null"))
+    built = open_client(build(tmp_path))
     assert "1 in this version 0 wait for the next build 1 could not be applied" in section(built)
     assert "different" in section(built) and "an image is missing" in section(built)
     open_client(built.stored, "mei").undo("duplicates")

@@ -2,7 +2,6 @@
 
 import json
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,9 +9,7 @@ import pytest
 from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, Page, Route, expect
 
-from builders.publication import BuiltTables, publish_built
-from querytruth.records import from_arrow, stable_hash, to_arrow
-from querytruth.sets.benchmark_set import Tables
+from querytruth.records import stable_hash
 from querytruth.sets.decision_log import read_decisions
 from querytruth.sets.decision_records import HumanCaption, QueryDecision
 from querytruth.sets.set_files import StoredSet
@@ -30,7 +27,7 @@ from tests.review.browser_pages import (
     write,
 )
 from tests.review.page_reader import HOSTILE
-from tests.small_sets import SMALL_SET_GRADES
+from tests.small_sets import publish_tables
 
 
 def jpeg(number: int, side: int = 512) -> bytes:
@@ -42,10 +39,6 @@ def jpeg(number: int, side: int = 512) -> bytes:
 
 def published(folder: Path, queries: int, each: int, images: int, texts: list[str] | None = None) -> StoredSet:
     """A set of so many queries with so many judged images each."""
-    from querytruth.definitions import SetDefinition
-    from querytruth.sets import set_files
-    from querytruth.sets.ledger import Ledger
-
     image_ids = [f"img_{stable_hash('image', str(n)):020x}" for n in range(images)]
     query_ids = [f"q_{stable_hash('query', str(n)):020x}" for n in range(queries)]
     paths = [f"images/{name[4:6]}/{name}.jpg" for name in image_ids]
@@ -64,11 +57,7 @@ def published(folder: Path, queries: int, each: int, images: int, texts: list[st
             columns=["query_id", "image_id", "relevance"],
         ).assign(judged_by="rule", evidence=texts[0] if texts else "why"),
     }  # fmt: skip
-    empty = Tables(pd.DataFrame(), pd.DataFrame(), pd.DataFrame())
-    tables = replace(empty, **{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
-    definition = SetDefinition(kind="precision", name="judged", title="Judged", licence="CC0-1.0", out=folder / "sets")
-    built = BuiltTables(tables, Ledger(), SMALL_SET_GRADES, rendered_folder=folder / "rendered")
-    return set_files.read_set(publish_built(definition, built).path)
+    return publish_tables(folder, "judged", frames, folder / "rendered")
 
 
 def opened(browser: Browser, url: str, said: list[str] | None = None) -> Page:

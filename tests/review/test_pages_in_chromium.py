@@ -28,6 +28,7 @@ from tests.review.recall_sets import (
     make_manifest,
     recall_beach_tables,
 )
+from tests.review.set_pages.test_gallery_page import make_hostile_gallery
 from tests.review.test_comparison_page import page_of as comparison_of
 from tests.review.test_evaluation_page import page_of as report_of
 from tests.small_sets import COLOURS, image_id_of, make_whole_manifest, small_tables
@@ -41,25 +42,6 @@ def page_file(make_world: Callable[..., Path], tmp_path: Path) -> Path:
     definition: Any = load_definition(make_world(images=True, title=hostile), [], "precision")
     write_set_page(build_set(definition).path, tmp_path / "page.html")
     return tmp_path / "page.html"
-
-
-@pytest.mark.parametrize(("width", "scheme"), SCREENS)
-@pytest.mark.thorough
-def test_a_page_shows_its_queries_and_runs_nothing(browser: Browser, page_file: Path, width: int, scheme: Any) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    said: list[str] = []
-    asked: list[str] = []
-    collect_messages(page, said)
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(page_file.as_uri())
-    assert said == []
-    assert [url for url in asked if not url.startswith("data:")] == [page_file.as_uri()]
-    text = page.inner_text("body")
-    assert "a picture of a dog" in text and "<script>alert(1)</script>" in text and "car missing" in text
-    assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing overflows sideways"
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.tagName") in ("A", "SUMMARY"), "reachable by keyboard"
-    page.close()
 
 
 def test_typed_words_leave_the_queries_that_have_them(browser: Browser, page_file: Path) -> None:
@@ -92,50 +74,25 @@ def test_a_click_enlarges_an_image_and_the_next_one_closes_it(browser: Browser, 
     page.close()
 
 
-@pytest.fixture
-def recall_file(tmp_path: Path) -> Path:
+LONG = "沙滩上的船" * 30 + " unbreakable" * 3 + "x" * 200 + "<script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+def recall_of() -> str:
     """A recall set with an ambiguous caption that has many rivals, long words, and half of its images."""
-    long = "沙滩上的船" * 30 + " unbreakable" * 3 + "x" * 200
-    rival = {"image_id": "img_ship", "text": long, "score": 0.5, "evidence": long}
-    told = make_ambiguity_example(text=long, new_text=long, outcome="asked_again", rivals=[rival] * 5)
-    openings = {"zh": [{"text": long, "count": 9, "share": 0.5, "example": long}], "en": []}
+    rival = {"image_id": "img_ship", "text": LONG, "score": 0.5, "evidence": LONG}
+    told = make_ambiguity_example(text=LONG, new_text=LONG, outcome="asked_again", rivals=[rival] * 5)
+    openings = {"zh": [{"text": LONG, "count": 9, "share": 0.5, "example": LONG}], "en": []}
     notes = {"ambiguity": make_ambiguity(*[told] * 9), "captions": make_caption_figures(openings=openings)}
     set_ = replace(recall_beach_tables(), candidate_judgments=make_candidate_judgments(("q_5", "img_boat", 0.6)))
-    set_.queries.loc[2, "text"] = long
-    manifest = make_manifest(set_, notes=notes, title="<script>alert(1)</script>")
+    set_.queries.loc[2, "text"] = LONG
     thumbnails = {"img_dog": make_jpeg(), "img_boat": make_jpeg("orange")}
-    html = render_recall_page(set_, manifest, thumbnails, lint_tables(set_), select_recall(set_, notes))
-    (tmp_path / "recall.html").write_text(html, "utf-8")
-    return tmp_path / "recall.html"
-
-
-@pytest.mark.parametrize(("width", "scheme"), SCREENS)
-@pytest.mark.thorough
-def test_a_recall_page_fits_every_screen(browser: Browser, recall_file: Path, width: int, scheme: Any) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    said: list[str] = []
-    asked: list[str] = []
-    collect_messages(page, said)
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(recall_file.as_uri())
-    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    assert said == [] and [url for url in asked if not url.startswith("data:")] == [recall_file.as_uri()]
-    assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing overflows sideways"
-    for text in ("一艘红色的船", "Three dogs on the beach", "its own image", "1 pair waits for a person"):
-        assert text in page.inner_text("body"), text
-    outside = """ids => [...document.querySelectorAll('.photo')].filter(one => {
-        const box = one.getBoundingClientRect();
-        return box.width < 20 || box.height < 20 || box.right > innerWidth || box.left < 0 }).length"""
-    assert page.evaluate(outside) == 0, "every image is to be seen whole"
-    page.close()
-
-
-LONG = "沙滩上的船" * 30 + " unbreakable" * 3 + "x" * 200 + "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    manifest = make_manifest(set_, notes=notes)
+    return render_recall_page(set_, manifest, thumbnails, lint_tables(set_), select_recall(set_, notes))
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A report and a comparison with long and hostile words, and half of the images."""
+    """Pages with long and hostile words, and half of the images."""
     folder = tmp_path_factory.mktemp("pages")
     set_ = beach_tables()
     set_.queries.loc[2, "text"] = LONG
@@ -147,6 +104,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     pages = {
         "report": report_of(found, set_, images),
         "comparison": comparison_of(make_comparison(first=found), set_, images),
+        "recall": recall_of(),
+        "gallery": make_hostile_gallery(),
     }
     for name, html in pages.items():
         (folder / f"{name}.html").write_text(html, "utf-8")
@@ -164,19 +123,29 @@ def opened(browser: Browser, file: Path, width: int = 1280, scheme: Any = "light
     return page, said
 
 
-@pytest.mark.parametrize("name", ["report", "comparison"])
+SEEN = {
+    "set": ["a picture of a dog", "car missing"],
+    "report": ["Three dogs on the beach"],
+    "comparison": ["Three dogs on the beach"],
+    "recall": ["一艘红色的船", "Three dogs on the beach", "its own image", "1 pair waits for a person"],
+    "gallery": ["Our album"],
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
 @pytest.mark.thorough
 def test_the_page_fits_every_screen_and_asks_for_nothing(
-    browser: Browser, files: dict[str, Path], name: str, width: int, scheme: str
+    browser: Browser, files: dict[str, Path], request: pytest.FixtureRequest, name: str, width: int, scheme: str
 ) -> None:
-    page, said = opened(browser, files[name], width, scheme)
+    page, said = opened(browser, files.get(name) or request.getfixturevalue("page_file"), width, scheme)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.tagName") in ("A", "SUMMARY"), "reachable by keyboard"
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert said == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing overflows sideways"
-    assert "<script>alert(1)</script>" in page.inner_text("body") and "Three dogs on the beach" in page.inner_text(
-        "body"
-    )
+    text = page.inner_text("body")
+    assert [one for one in ["<script>alert(1)</script>", *SEEN[name]] if one not in text] == []
     outside = """() => [...document.querySelectorAll('article .photo')].filter(one => {
         const box = one.getBoundingClientRect();
         return box.width < 20 || box.height < 20 || box.right > innerWidth || box.left < 0 }).length"""

@@ -10,9 +10,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from flows.definition_loader import load_definition
-from flows.set_kinds import build_set
-from querytruth.backends.steps import BuildRun, active_run
 from querytruth.records import image_id_of_bytes
 from querytruth.review.deck import ActionError
 from querytruth.review.similar_images import RejectedFiles
@@ -23,6 +20,7 @@ from querytruth.sets.set_files import StoredSet
 from tests.images import draw_scene
 from tests.resealed_sets import reseal
 from tests.review.server.pages import ReviewClient, open_client
+from tests.worlds import build_of, define_gallery
 from tests.worlds import save_photo as photo
 
 NAME = "一 <b>wide & long.jpg"
@@ -42,11 +40,7 @@ def pile(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stored(tmp_path: Path, pile: Path) -> StoredSet:
-    path = tmp_path / "gallery.yaml"
-    told = {"images": str(pile), "out": str(tmp_path / "sets"), "select": {"count": 2}}
-    path.write_text(json.dumps({"name": "pile", "kind": "gallery", **told}))
-    with active_run(BuildRun()):
-        return set_files.read_set(build_set(load_definition(path, [], "gallery")).path)
+    return set_files.read_set(build_of("gallery", define_gallery(tmp_path, pile, select={"count": 2})).path)
 
 
 @pytest.fixture

@@ -1,15 +1,11 @@
 """Rejects in a real browser: a rescue by keyboard, a server that is killed, a caption written anew."""
 
-import json
 import signal
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from flows.definition_loader import load_definition
-from flows.set_kinds import build_set
-from querytruth.backends.steps import BuildRun, active_run
 from querytruth.sets.decision_log import read_decisions
 from querytruth.sets.decision_records import Override
 from tests.review.browser_pages import (
@@ -20,14 +16,13 @@ from tests.review.browser_pages import (
     wait_for_text,
     wait_until_saved,
 )
+from tests.worlds import build_of, define_gallery
 from tests.worlds import save_photo as photo
 
 
-def built(folder: Path, kind: str, **told: object) -> Path:
-    path = folder / f"{kind}.yaml"
-    path.write_text(json.dumps({"name": kind, "kind": kind, "out": str(folder / "sets"), **told}))
-    with active_run(BuildRun()):
-        return build_set(load_definition(path, [], kind)).path
+def built(folder: Path) -> Path:
+    """A gallery of one photo of the pile."""
+    return build_of("gallery", define_gallery(folder, folder / "pile", select={"count": 1})).path
 
 
 @pytest.fixture
@@ -35,7 +30,7 @@ def gallery(tmp_path: Path) -> Path:
     """One photo of thirty is wanted: more than a sheet of rejects."""
     for n in range(30):
         photo(tmp_path / "pile" / f"街 {n:02}.jpg", n, day=1 + n % 28)
-    return built(tmp_path, "gallery", images=str(tmp_path / "pile"), select={"count": 1})
+    return built(tmp_path)
 
 
 def log(path: Path) -> list[Override]:
@@ -126,8 +121,7 @@ def test_a_stage_offers_its_own_reasons(browser: Browser, tmp_path: Path) -> Non
     for n in range(4):
         photo(tmp_path / "pile" / f"{n}.jpg", n, day=n + 1, size=(160, 120) if n < 3 else (400, 20))
     (tmp_path / "pile" / "broken.jpg").write_bytes(b"\xff\xd8\xff")
-    path = built(tmp_path, "gallery", images=str(tmp_path / "pile"), select={"count": 1})
-    with serve_page(path) as (_, url):
+    with serve_page(built(tmp_path)) as (_, url):
         page = opened(browser, url)
         reason, stage = page.locator("select[name=reason]"), page.locator("select[name=stage]")
         assert reason.locator("option:enabled").count() == 4

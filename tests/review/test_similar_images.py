@@ -1,7 +1,6 @@
 """A right image is missing from a query: the reviewer finds it by a text, by a similar image or by its file."""
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +9,14 @@ import pandas as pd
 import pytest
 from PIL import Image, ImageDraw
 
-from builders.publication import BuiltTables, publish_built
 from querytruth.backends.models.vector_store import VectorStore
-from querytruth.definitions import SetDefinition
-from querytruth.records import from_arrow, image_id_of_bytes, to_arrow
+from querytruth.records import image_id_of_bytes
 from querytruth.sets import set_files
-from querytruth.sets.benchmark_set import Tables
-from querytruth.sets.ledger import Ledger
 from querytruth.sets.set_files import StoredSet
 from tests.images import encode_image
 from tests.review.recall_sets import images_table, qrels_table, queries_table
 from tests.review.server.pages import ORIGIN_HEADERS, ReviewClient, open_client
-from tests.small_sets import SMALL_SET_GRADES
+from tests.small_sets import publish_tables
 
 BYTES = {**ORIGIN_HEADERS, "content-type": "application/octet-stream"}
 NAMES = ["beach_dog", "park_dog", "sofa_cat", "street"]
@@ -54,10 +49,7 @@ def publish_album(folder: Path, **changes: Any) -> StoredSet:
         "images": images,
         "qrels": qrels_table([("q_dog", "img_beach_dog", 2), ("q_cat", "img_sofa_cat", 1)]),
     }
-    tables = Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
-    definition = SetDefinition(kind="precision", name="album", title="Album", licence="CC0-1.0", out=folder / "sets")
-    built = BuiltTables(replace(tables, **changes), Ledger(), SMALL_SET_GRADES, rendered_folder=folder / "rendered")
-    return set_files.read_set(publish_built(definition, built).path)
+    return publish_tables(folder, "album", frames | changes, folder / "rendered")
 
 
 @pytest.fixture
@@ -135,8 +127,7 @@ def test_a_dropped_near_duplicate_is_answered_with_the_image_that_stands_for_it(
     twin = image_id_of_bytes(hashlib.sha256(draw(9)).hexdigest())
     rows = [("g", "img_street", "street.jpg", True), ("g", twin, "copy.jpg", False)]
     table = pd.DataFrame(rows, columns=["duplicate_group", "image_id", "item", "is_representative"])
-    duplicates = from_arrow(to_arrow("duplicates", table.assign(width=9, height=9)))
-    page = open_client(publish_album(tmp_path, duplicates=duplicates))
+    page = open_client(publish_album(tmp_path, duplicates=table.assign(width=9, height=9)))
     (one,) = drop(page, draw(9)).json()["images"]
     assert (one["image_id"], one["why"]) == ("img_street", "represents this near-duplicate")
 

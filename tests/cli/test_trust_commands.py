@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from PIL import Image, ImageOps
+from PIL import Image
 
 import querytruth as qt
 from builders.publication import BuiltTables, publish_built, publish_decisions
@@ -197,29 +197,6 @@ def album(tmp_path: Path) -> Path:
         name.unlink()
         _noise(seed).save(name, "JPEG", quality=95)
     return folder
-
-
-@pytest.mark.thorough
-def test_edited_copies_are_found_and_other_images_are_not(run: Run, tmp_path: Path, album: Path) -> None:
-    training = tmp_path / "training"
-    training.mkdir()
-    _noise(0).resize((160, 120)).save(training / "half.jpg", quality=60)
-    ImageOps.mirror(_noise(1)).save(training / "mirrored.png")
-    _noise(2).crop((16, 12, 304, 228)).save(training / "cropped.jpg", quality=60)
-    for seed in range(10, 20):
-        _noise(seed).save(training / f"other{seed}.png")
-    (training / "notes.tar").write_bytes(b"x" * 512)
-    _, progress = run("overlap", "small", "--out", "sets", "--against", "training", "--to", "found")
-    assert "training: not compared: not_an_image 1" in " ".join(progress.split())
-    assert Path("found/pairs.html").read_text("utf-8").count("data:image/jpeg") == 6
-    pairs = pd.read_csv("found/pairs.csv")
-    first, second, third = [file.stem for file in sorted(album.glob("images/*/*.jpg"))][:3]
-    found = set(pairs[["set_item", "other_item", "evidence"]].itertuples(index=False, name=None))
-    assert found == {
-        (first, "half.jpg", "views"),
-        (second, "mirrored.png", "mirrored views"),
-        (third, "cropped.jpg", "views"),
-    }
 
 
 @pytest.mark.thorough

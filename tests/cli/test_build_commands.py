@@ -116,10 +116,6 @@ def test_a_plan_counts_what_would_be_trained_on_and_writes_nothing(definition: P
     assert not (definition.parent / "models" / "planned").exists()
 
 
-def test_help_has_an_example() -> None:
-    assert "querytruth train training.yaml" in invoke("train", "--help").stdout
-
-
 STOP_ITSELF = """
 import os, sys
 from querytruth.cli import app

@@ -118,24 +118,6 @@ def test_a_service_that_is_down_slow_or_odd_is_one_line_and_no_case_passes(
     assert "answered none" in run.error("check", "golden.yaml"), "nobody is there any more"
 
 
-def test_ids_of_a_service_are_matched_with_the_files_of_the_folder(run: Run, tmp_path: Path) -> None:
-    write_golden(tmp_path, [{"query": "a", "must": "sub/p00.jpg"}])
-    write_photos(tmp_path / "photos/sub", ["p00.jpg"])
-    forms = {"image_id": "sub/p00.jpg", "photo:{file_stem}": "photo:sub%2Fp00", "{path}": "sub/p00.jpg"}
-    for form, answered in forms.items():
-        with serve(tmp_path, ids=form) as search:
-            search.lists["a"] = [answered]
-            assert check(run)["cases"][0]["ranks"][0]["rank"] == 1, form
-    for form, answered, line in (
-        ("{stem}", "p00", "mine: p00 (check): matches several images (p00.jpg or sub/p00.jpg)"),
-        ("image_id", "/index/photo-p01.webp", "returned no image of"),
-        ("file_name", "photo:p01", 'Next: write ids: "photo:{file_stem}" into its file'),
-    ):
-        with serve(tmp_path, ids=form) as search:
-            search.lists["a"] = [answered]
-            assert line in run.error("check", "golden.yaml")
-
-
 def test_a_run_stands_in_the_place_of_a_service(run: Run, tmp_path: Path) -> None:
     write_photos(tmp_path / "photos")
     cases = [{"query": "red umbrella", "id": "q1", "must": "p00.jpg"}, {"query": "dog", "must": "p01.jpg"}]

@@ -4,7 +4,6 @@ that only a whole import touches."""
 import csv
 import io
 import json
-import socket
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -69,20 +68,6 @@ def test_an_xlsx_with_thumbnails_is_read_as_the_csv_beside_it(tmp_path: Path, ru
         assert kind == "drop" and sheet.cell(2, name).value.lstrip("'") == value
 
 
-def test_a_file_that_is_imported_twice_supersedes_nothing_that_was_decided_since(
-    pets: Path, tmp_path: Path, run: Run
-) -> None:
-    file = tmp_path / "review" / "queries.csv"
-    [dropped] = change(file, {3: {"decision": "drop"}})
-    take = ("review", "import-csv", "pets", file, "--out", pets, "--reviewer", "lin")
-    run(*take)
-    [drop] = read_decisions(pets / "pets", QueryDecision)
-    kept = replace(drop, decision="keep", view="queries", source="page", at="2999-01-01T00:00:00+00:00")
-    append_decisions(pets / "pets", [kept])
-    assert "1 of the decisions were already imported from this export" in run(*take)[1]
-    assert read_decisions(pets / "pets", QueryDecision) == [drop, kept] and drop.query_id == dropped
-
-
 def test_a_file_with_one_bad_cell_is_refused_whole(pets: Path, tmp_path: Path, run: Run) -> None:
     file = tmp_path / "review" / "judgments.csv"
     change(file, {3: {"decision": "0"}, 4: {"decision": "9"}, 5: {"text": "other"}})
@@ -145,14 +130,6 @@ def test_what_is_no_other_command_is_the_name_of_a_set(pets: Path, run: Run) -> 
     assert "import-csv" in run("review", "--help")[0]
     run.error("review", "pets", "--out", pets, "--port", "70000", code=2)
     run.error("review", "pets", "--out", pets, "--colour", "red", code=2)
-
-
-def test_a_port_that_is_taken_is_one_line(pets: Path, run: Run) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        told = run.error("review", "pets", "--out", pets, "--port", taken.getsockname()[1], "--no-open")
-    assert told.startswith("error ") and "give another --port" in told
 
 
 @pytest.mark.thorough

@@ -41,7 +41,8 @@ def test_what_is_no_address_of_this_machine_is_one_line(host: str, reason: str) 
 
 
 def test_a_port_in_use_is_named() -> None:
-    with open_page_socket("127.0.0.1", 0) as first, pytest.raises(UserError, match=r"port .* cannot be opened"):
+    told = r"port .* cannot be opened .*give another --port"
+    with open_page_socket("127.0.0.1", 0) as first, pytest.raises(UserError, match=told):
         open_page_socket("127.0.0.1", first.getsockname()[1])
 
 

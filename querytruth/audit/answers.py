@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import pandas as pd
 
 from querytruth.audit.audit_files import CARDS_UNIT, StoredAudit, audit_folder, read_audit
 from querytruth.audit.pool import AUDIT_STAGE, PAIR
 from querytruth.errors import UserError
+from querytruth.review.review_exports import take_decisions
 from querytruth.sets import decision_log, review_csv, set_files
 from querytruth.sets.decision_agreement import (
     AUDIT_VIEW,
@@ -75,9 +75,11 @@ def collect_answers(
             by_pair.setdefault(pair, {})[name_rating(line)] = grade_of(line)
             notes.setdefault(pair, {})[name_rating(line)] = line.note.strip()
     grades = {pair: grade for pair, answers in by_pair.items() if (grade := _resolve(answers)) is not None}
-    disputed = sorted(pair for pair, answers in by_pair.items() if pair not in grades and _is_split(answers))
-    both = [_first_two(answers) for answers in by_pair.values()]
-    categories = [(str(two[0] > 0), str(two[1] > 0)) for two in both if two is not None]
+    known = {
+        pair: [grade for _, grade in sorted(answers.items()) if grade is not None] for pair, answers in by_pair.items()
+    }
+    disputed = sorted(pair for pair, given in known.items() if given and pair not in grades)
+    categories = [(str(given[0] > 0), str(given[1] > 0)) for given in known.values() if len(given) > 1]
     return AuditAnswers(
         grades,
         sorted(set(by_pair) - set(grades)),
@@ -112,15 +114,6 @@ def _resolve(answers: Mapping[tuple[str, int], int | None]) -> int | None:
     return sided[-1] if balance else None
 
 
-def _is_split(answers: Mapping[tuple[str, int], int | None]) -> bool:
-    return any(grade is not None for grade in answers.values())
-
-
-def _first_two(answers: Mapping[tuple[str, int], int | None]) -> tuple[int, int] | None:
-    known = [grade for _, grade in sorted(answers.items()) if grade is not None]
-    return (known[0], known[1]) if len(known) > 1 else None
-
-
 def median_seconds(decisions: Iterable[QueryDecision]) -> float | None:
     """Return the median time in which a person made a single judgment on the page after another decision; None with
     fewer than ten. More than two minutes is a pause. An action that confirms several images at once, or a whole query,
@@ -138,17 +131,6 @@ def median_seconds(decisions: Iterable[QueryDecision]) -> float | None:
         gaps += [gap] if is_single and 0 < gap <= _LONGEST_GAP else []
         last[reviewer] = at
     return round(median(gaps), 1) if len(gaps) >= _FEWEST_GAPS else None
-
-
-def export_sample(
-    sample: pd.DataFrame, texts: dict[str, str], names: dict[str, str], set_name: str, audit_id: str, grades: list[int]
-) -> ReviewExport:
-    """Return the pairs to judge: neither the set's grade, nor a judge's, nor a system, nor the stratum is shown.
-    `texts`: by query id, `names`: file names by image id."""
-    rows = sample.sort_values("order")[PAIR].assign(
-        text=sample["query_id"].map(texts), image=sample["image_id"].map(names).fillna("")
-    )
-    return replace(build_export(AUDIT_VIEW, rows, set_name, audit_id), grades=tuple(grades))
 
 
 def take_out_undetermined(
@@ -169,11 +151,6 @@ def take_out_undetermined(
     return blank, found
 
 
-def mark_as_audit(decisions: list[QueryDecision], audit_id: str) -> list[QueryDecision]:
-    """Return the decisions as answers to the audit."""
-    return [replace(decision, view=AUDIT_VIEW, source=audit_id) for decision in decisions]
-
-
 def load_audit(path: Path, name: str) -> tuple[StoredAudit, StoredSet]:
     """Return an audit of the set at `path` and its version. Raises UserError where that version was deleted or
     changed."""
@@ -187,22 +164,20 @@ def load_audit(path: Path, name: str) -> tuple[StoredAudit, StoredSet]:
 
 
 def build_sample_export(audit: StoredAudit, stored: StoredSet) -> ReviewExport:
-    """Return the sample as a table to fill in, the same at every call. Raises UserError for an audit until a goal."""
-    tables, manifest = stored.tables, stored.manifest
+    """Return the sample as a table to fill in, the same at every call: neither the set's grade, nor a judge's, nor a
+    system, nor the stratum is shown. Raises UserError for an audit until a goal."""
+    tables, manifest, sample = stored.tables, stored.manifest, audit.sample
     if audit.manifest["unit"] == CARDS_UNIT:
         reason = "hands out its cards one by one on the page and has no table of them"
         raise UserError(AUDIT_STAGE, audit.manifest["name"], reason, f"querytruth review {manifest['name']}")
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
-    names = tables.images["path"].where(tables.images["path"].notna(), tables.images["file_name"]).fillna("")
-    name = f"{manifest['name']}/v{manifest['version']}"
-    return export_sample(
-        audit.sample,
-        texts,
-        dict(zip(tables.images["image_id"], names, strict=True)),
-        name,
-        audit.manifest["audit_id"],
-        sorted({0, *map(int, manifest["grades"])}),
+    files = tables.images["path"].where(tables.images["path"].notna(), tables.images["file_name"]).fillna("")
+    names = dict(zip(tables.images["image_id"], files, strict=True))
+    rows = sample.sort_values("order")[PAIR].assign(
+        text=sample["query_id"].map(texts), image=sample["image_id"].map(names).fillna("")
     )
+    export = build_export(AUDIT_VIEW, rows, f"{manifest['name']}/v{manifest['version']}", audit.manifest["audit_id"])
+    return replace(export, grades=tuple(sorted({0, *map(int, manifest["grades"])})))
 
 
 def import_sample(
@@ -223,21 +198,13 @@ def import_sample(
     at = datetime.now(UTC).isoformat(timespec="microseconds")
     rows, undetermined = take_out_undetermined(filled.rows, audit_id, reviewer, at)
     reading = read_filled_table(export, rows, options.allow, reviewer, at)
-    return mark_as_audit(reading.decisions, audit_id), undetermined, reading.problems
+    decisions = [replace(decision, view=AUDIT_VIEW, source=audit_id) for decision in reading.decisions]
+    return decisions, undetermined, reading.problems
 
 
 def take_answers(path: Path, decisions: list[QueryDecision], undetermined: list[UndeterminedPair]) -> int:
     """Add answers to the set's decision log, but none that is there already; return the number of those that are."""
-    stored: dict[Any, Any] = {
-        replace(line, at=""): line
-        for kind in (QueryDecision, UndeterminedPair)
-        for line in decision_log.read_decisions(path.parent, kind)
-    }
-    new = [line for line in decisions if replace(line, at="") not in stored]
-    unsure = [line for line in undetermined if replace(line, at="") not in stored]
-    decision_log.append_decisions(path.parent, new)
-    decision_log.append_decisions(path.parent, unsure)
-    return len(decisions) + len(undetermined) - len(new) - len(unsure)
+    return take_decisions(path.parent, decisions) + take_decisions(path.parent, undetermined)
 
 
 def read_answers(path: Path, audit: StoredAudit) -> AuditAnswers:

@@ -165,14 +165,13 @@ def read_lock(path: Path) -> tuple[Ranks, str]:
     with translate_read_errors(STAGE, path, also=(yaml.YAMLError,)):
         data = load_yaml(read_regular(path, MAX_YAML_BYTES).decode("utf-8"))
     try:
-        cases = {str(query): _read_ranks(ranks) for query, ranks in data["cases"].items()}
+        cases = {
+            str(query): {name: 0 if rank == _MISSING else int(rank) for name, rank in ranks.items()}
+            for query, ranks in data["cases"].items()
+        }
         return cases, str(data["fingerprint"])
     except (TypeError, KeyError, AttributeError, ValueError):
         raise UserError(STAGE, path, "is not a lock file", "restore it, or remove it and run with --update") from None
-
-
-def _read_ranks(ranks: dict[str, int | str]) -> dict[str, int]:
-    return {name: 0 if rank == _MISSING else int(rank) for name, rank in ranks.items()}
 
 
 def write_lock(path: Path, report: CheckReport) -> None:

@@ -58,7 +58,13 @@ def evaluate(
             check_typing(request)
         results = evaluate_request(request, judged)
         typing = measure_typing(request, judged, results) if perturb else []
-    corrections = _find_corrections(request, results) if corrected else {}
+    corrections: dict[str, list[JsonRecord]] = {}
+    if corrected:
+        from querytruth.audit.corrections import find_corrections
+        from querytruth.sets.set_files import find_set
+
+        runs = [result.scored.run for result in results]
+        corrections = find_corrections(find_set(request.label, request.out), runs)
     shown = [_select_slices(result, slice_) for result in results] if slice_ else results
     if json:
         typed = {"typing": [table.to_dict("records") for table in typing]} if perturb else {}
@@ -78,14 +84,6 @@ def _select_slices(result: StoredResult, slices: list[str]) -> StoredResult:
     evaluated = result.scored.result
     chosen = replace(evaluated, slices=select_slices(evaluated.slices, slices))
     return replace(result, scored=replace(result.scored, result=chosen))
-
-
-def _find_corrections(request: EvaluationRequest, results: list[StoredResult]) -> dict[str, list[JsonRecord]]:
-    """Return the corrections of these results by audits. Raises UserError where there are none."""
-    from querytruth.audit.corrections import find_corrections
-    from querytruth.sets.set_files import find_set
-
-    return find_corrections(find_set(request.label, request.out), [result.scored.run for result in results])
 
 
 def _results_to_json(results: list[StoredResult]) -> dict[str, Any]:

@@ -319,7 +319,6 @@ def list_(out: OutOption = DATASETS_FOLDER, json: JsonOption = False) -> None:
 
     Example: querytruth list --out datasets
     """
-    from querytruth.errors import UserError
     from querytruth.sets.manifest import read_manifest
     from querytruth.sets.published_files import newest_version
     from querytruth.sets.set_files import find_set

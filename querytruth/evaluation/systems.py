@@ -226,15 +226,10 @@ def make_baseline(name: str, seed: int = 0, texts: Path | None = None) -> Evalua
     return EvaluatedSystem(described, lambda view, k: _lexical(view, k, texts))
 
 
-def check_index(index: str) -> None:
-    """Raise UserError for an unknown index, before hours of encoding."""
-    if index not in INDEXES:
-        raise UserError("evaluate", index, "is not a known index", suggest_choice(index, list(INDEXES)))
-
-
 def make_vector_system(encoded_set: encoded_sets.EncodedSet, index: str = "exact") -> EvaluatedSystem:
     """Return a system that searches vectors exactly or by an approximate index."""
-    check_index(index)
+    if index not in INDEXES:
+        raise UserError("evaluate", index, "is not a known index", suggest_choice(index, list(INDEXES)))
     warnings = []
     for stage in encoded_set.ledger.stages:
         if lost := stage.entered - stage.accepted:

@@ -52,15 +52,11 @@ def _describe(one: Mapping[str, Any]) -> _TemplateData:
         "high": "" if one["low"] is None else f"{one['high']:.4f}",
         "bounds": [f"{one[end]:.4f}" for end in ("at_least", "at_most")] if one["at_most"] > one["at_least"] else None,
         "identity": str(conditions.get("revision") or conditions.get("sha256") or "")[:12],
-        "latency": [_format_time(latency.get(name)) for name in ("p50", "p95", "p99")],
+        "latency": ["" if latency.get(name) is None else f"{latency[name]:.1f}" for name in ("p50", "p95", "p99")],
         "missing": one["queries_missing"],
         "ties": ", ".join(f"@{k} {count:,}" for k, count in ties.items() if count),
         "warnings": ", ".join(one["warnings"]).replace("_", " "),
     }
-
-
-def _format_time(milliseconds: float | None) -> str:
-    return "" if milliseconds is None else f"{milliseconds:.1f}"
 
 
 def _tabulate_slices(systems: Sequence[Mapping[str, Any]]) -> list[_TemplateData]:

@@ -118,12 +118,12 @@ def _find_exported_version(
     return _read_reviewed_set(set_files.find_set(str(path.parent / version)))
 
 
-def take_decisions(folder: Path, decisions: Sequence[decision_records.QueryDecision]) -> int:
+def take_decisions(folder: Path, decisions: Sequence[decision_records.DecisionT]) -> int:
     """Add the decisions of an export to the log of the set at `folder`, but none that was imported from this export
     before: a second import would supersede what people decided since. Return the number of those."""
-    known = {
-        replace(decision, at="") for decision in decision_log.read_decisions(folder, decision_records.QueryDecision)
-    }
+    if not decisions:
+        return 0
+    known = {replace(decision, at="") for decision in decision_log.read_decisions(folder, type(decisions[0]))}
     new = [decision for decision in decisions if replace(decision, at="") not in known]
     decision_log.append_decisions(folder, new)
     return len(decisions) - len(new)

@@ -11,7 +11,7 @@ import pandas as pd
 from querytruth.audit import audit_files
 from querytruth.audit.answers import AuditAnswers
 from querytruth.audit.certificate import PEOPLE_ALPHA
-from querytruth.audit.judging_errors import ErrorBounds, bound_errors, choose_second_ratings, count_needed_ratings
+from querytruth.audit.judging_errors import bound_errors, choose_second_ratings, count_needed_ratings
 from querytruth.audit.next_cards import AnsweredPool, PooledPairs
 from querytruth.audit.pool import OUTSIDE, PAIR, AuditPool, JsonRecord
 from querytruth.sets.set_files import StoredSet
@@ -45,8 +45,9 @@ class CardAudit:
     def certify(self, answers: AuditAnswers) -> JsonRecord:
         """Return what these answers certify, with how far people err once all wanted pairs are judged again;
         `to_judge_again` of them wait."""
-        stated = self.answer(answers).certify(self.goal, errors=self._bound_errors(answers))
-        return stated | {"to_judge_again": len(self._list_again(answers))}
+        again = self._list_again(answers)
+        errors = None if again or not answers.ratings else bound_errors(answers.ratings, PEOPLE_ALPHA)
+        return self.answer(answers).certify(self.goal, errors=errors) | {"to_judge_again": len(again)}
 
     def hand_out(self, answers: AuditAnswers, reviewer: str, count: int) -> list[tuple[str, str]]:
         """Return up to so many pairs for this person to judge: first cards that nobody else holds, from rounds that are
@@ -87,9 +88,6 @@ class CardAudit:
             dict.fromkeys([*choose_second_ratings(ratings, self.pool.seed), *twice]) if self.people == 1 else ratings
         )
         return [pair for pair in chosen if len(ratings[pair]) < count_needed_ratings(ratings[pair])]
-
-    def _bound_errors(self, answers: AuditAnswers) -> ErrorBounds | None:
-        return None if self._list_again(answers) or not answers.ratings else bound_errors(answers.ratings, PEOPLE_ALPHA)
 
     def _list_free(
         self, cards: pd.DataFrame, answers: AuditAnswers, reviewer: str, claims: dict[str, list[Any]]

@@ -75,7 +75,8 @@ def write_overlap_page(
     locations = {("", name): place for name, place in _locate_in_set(stored).items() if name in wanted}
     page = folder / PAGE_FILE
     for against, part in images.groupby("against"):
-        places = _locate_others(str(against), out)
+        other = str(against)
+        places = _locate_in_set(read_set(find_set(other, out))) if is_set(other) else dict(list_images(other))
         locations |= {(str(against), name): places[name] for name in part["other_item"] if name in places}
     html = render_overlap_page(stored.manifest, stored.tables.queries, tables, make_thumbnails(locations), language)
     write_page(page, html, "or give another folder with --to")
@@ -84,11 +85,6 @@ def write_overlap_page(
 
 def _locate_in_set(stored: StoredSet) -> dict[str, str]:
     return {one.image_id: one.location for one in locate_images(stored) if one.location is not None}
-
-
-def _locate_others(against: str, out: Path) -> dict[str, str]:
-    """Return the places of a collection's images by their names."""
-    return _locate_in_set(read_set(find_set(against, out))) if is_set(against) else dict(list_images(against))
 
 
 def overlap_set(request: OverlapRequest) -> tuple[dict[str, pd.DataFrame], dict[str, Any], Path, int]:

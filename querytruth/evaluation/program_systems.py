@@ -27,7 +27,10 @@ RunTable: TypeAlias = pd.DataFrame | Mapping[str, Mapping[str, float]]  # or sco
 
 def make_table_system(run: RunTable, name: str) -> EvaluatedSystem:
     """Return a system of known results. Raises UserError for a table that is not a run."""
-    table = _check_table(_tabulate(run) if isinstance(run, Mapping) else run, name)
+    if isinstance(run, Mapping):
+        rows = [(query, image, score) for query, images in run.items() for image, score in images.items()]
+        run = pd.DataFrame(rows, columns=list(RUN_COLUMNS))
+    table = _check_table(run, name)
     described: SystemDescription = {"kind": "run", "name": name, "sha256": _digest(table)}
     return EvaluatedSystem(
         described, lambda _view, _k: SystemRun(table, find_reversal=find_reversed_scores), is_renamed=True
@@ -101,11 +104,6 @@ def _digest(table: pd.DataFrame) -> str:
     """Return the digest of the rows."""
     rows = pd.util.hash_pandas_object(table, index=False, categorize=False)
     return hashlib.sha256(rows.to_numpy().tobytes()).hexdigest()
-
-
-def _tabulate(run: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
-    rows = [(query, image, score) for query, images in run.items() for image, score in images.items()]
-    return pd.DataFrame(rows, columns=list(RUN_COLUMNS))
 
 
 def _check_table(table: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -171,6 +171,7 @@ HELPED = re.findall(r"(?m)^#{2,3} querytruth ([a-z][a-z -]*)$", (ROOT / "docs/re
 def test_every_command_prints_its_help(command: str) -> None:
     ended = invoke(*command.split(), "--help")
     assert (ended.exit_code, ended.exception) == (0, None) and "Usage: querytruth" in ended.stdout
+    assert "Example: querytruth" in ended.stdout or app[command].default_command is None
 
 
 AGENTS = (Path(__file__).parents[2] / "AGENTS.md").read_text("utf-8")

@@ -169,8 +169,6 @@ def test_another_tab_that_read_the_change_does_not_let_this_one_overwrite_it(pag
 
 
 def test_a_write_between_reading_and_writing_is_seen(page: PoolPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    from querytruth.sets import review_csv
-
     write = review_csv.write_review_csv
 
     def late(export: ReviewExport, path: Path) -> None:
@@ -185,8 +183,6 @@ def test_a_write_between_reading_and_writing_is_seen(page: PoolPage, monkeypatch
 
 
 def test_a_write_while_the_table_is_read_is_read_too(page: PoolPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    from querytruth.sets import review_csv
-
     read, late = review_csv.read_review_csv, [True]
 
     def reading(path: Path, *more: Any) -> Any:
@@ -259,8 +255,6 @@ def test_hostile_texts_stay_texts_in_the_page_and_in_the_table(tmp_path: Path, h
 
 
 def test_a_full_disk_takes_nothing(page: PoolPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    from querytruth.sets import review_csv
-
     def full(_export: ReviewExport, _path: Path) -> None:
         raise OSError(28, "No space left on device")
 

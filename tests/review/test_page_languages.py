@@ -2,10 +2,20 @@
 
 import json
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from builders import imported_set, judged_pairs, publication
+from builders.precision.families.family_queries import describe_grades
+from builders.precision.phrasing_steps import PHRASING_LIMITATION
+from flows import generated_set, recall_set
+from flows.gallery_set import GALLERY_LIMITATIONS
+from flows.precision_set import PRECISION_LIMITATIONS
+from flows.queries_set import QUERIES_GRADES, QUERIES_LIMITATIONS
+from querytruth.formats import import_layouts
+from querytruth.formats.importers.trec import JUDGED_GALLERY_LIMITATION
 from querytruth.review import page_parts
 from querytruth.review.page_parts import PAGE_TEXTS, name_part, pages_in, render_template, translate
 from querytruth.sets import decision_outcomes
@@ -73,6 +83,17 @@ def test_every_advice_about_a_rejected_item_is_there_in_chinese() -> None:
     assert sorted(advice - CHINESE.keys()) == []
 
 
+def test_what_a_build_states_of_its_set_is_shown_in_chinese() -> None:
+    limits = [recall_set.UNSEEN_AMBIGUITY_LIMITATION, recall_set.MODEL_STYLE_LIMITATION, PHRASING_LIMITATION]
+    limits += [*GALLERY_LIMITATIONS, *QUERIES_LIMITATIONS, *PRECISION_LIMITATIONS, *generated_set.GENERATED_LIMITATIONS]
+    limits += [imported_set._ONLY_NAMED, publication._CERTIFICATE_ENDED]
+    limits += [generated_set.UNSEEN_LIMITATION, JUDGED_GALLERY_LIMITATION, import_layouts.SINGLE_IMAGE_LIMITATION]
+    stated = [import_layouts.CAPTION_GRADES, recall_set.RECALL_GRADES, QUERIES_GRADES, generated_set.JUDGED_GRADES]
+    stated += [describe_grades(*one) for one in product(("graded", "binary"), ([], ["count"], ["attribute"]))]
+    stated += [PAGE_TEXTS["generated_stages"], PAGE_TEXTS["generated_reasons"], dict(enumerate(limits))]
+    assert {text for texts in stated for text in texts.values()} - CHINESE.keys() == set()
+
+
 def test_sentences_that_results_hold_in_english_are_shown_in_chinese() -> None:
     """Each pattern has the words of the code that writes the sentence."""
     shown = {
@@ -84,6 +105,7 @@ def test_sentences_that_results_hold_in_english_are_shown_in_chinese() -> None:
             "在 9 条另有所问的查询里，也排在前五。"
         ),
         "its captions say all of it: A dog.\nA cat.": "它的描述里全都有：A dog.\nA cat.",
+        f"1,234 {judged_pairs._LIMITATION}": "1,234 个判断来自按人的回答校准过的模型：其中有些是错的。",
         "98% of the dogs": "98% of the dogs",
         "Never judged; only 3 of the first 10 are.": "从未判断；前 10 个中只判断过 3 个。",
         "result 3 of 蓝色的鸟": "“蓝色的鸟”的第 3 个结果",

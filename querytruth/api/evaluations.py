@@ -94,13 +94,10 @@ def _title(result: EvaluationResult) -> str:
     return f"{result.system['name']} on {result.set_name}, {describe_queries(result.counts, len(result.per_query))}"
 
 
-def load_run(
-    run: AnyRun, judged: judged_sets.JudgedSet, name: str | None = None, scores: str | None = None
-) -> EvaluatedSystem:
-    """Return the system of a run, under a name where one is given. `scores`: what those of a file are, likeness or
-    distance. Raises UserError where it cannot be read."""
+def load_run(run: AnyRun, judged: judged_sets.JudgedSet, name: str | None = None) -> EvaluatedSystem:
+    """Return the system of a run, under a name where one is given. Raises UserError where it cannot be read."""
     if isinstance(run, str | Path):
-        system = systems.load_run_system(Path(run), judged, scores)
+        system = systems.load_run_system(Path(run), judged)
     elif isinstance(run, Evaluation):
         table = program_systems.make_table_system(run.run, str(run.result.system["name"]))
         system = EvaluatedSystem(run.result.system, table.produce_run)

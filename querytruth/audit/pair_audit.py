@@ -203,14 +203,12 @@ def estimate_systems(audit: PairAudit, ranks: pd.DataFrame, query_count: int, de
     return pd.DataFrame(rows, columns=["system", "metric", "before", "value", "low", "high"])
 
 
-def estimate_slices(
-    audit: PairAudit, queries: pd.DataFrame, aspects: Sequence[str] = ("language", "style", "level")
-) -> pd.DataFrame:
+def estimate_slices(audit: PairAudit, queries: pd.DataFrame) -> pd.DataFrame:
     """Return the shares that the set lacks and that are wrong by aspect and value of its queries, where an aspect has
     several values."""
     rows: list[tuple[Any, ...]] = []
     known = queries.astype({"query_id": "str"}).set_index("query_id")
-    for aspect in aspects:
+    for aspect in ("language", "style", "level"):
         values = known[aspect].reindex(audit.pairs["query_id"]).astype("str").to_numpy()
         names = sorted(set(values))
         for name in names if len(names) > 1 else ():

@@ -217,8 +217,8 @@ def _run_generated_stages(out: Path) -> list[str]:
     return places
 
 
-def evaluate_baselines(sets: Mapping[Path, Path | None], metric: str = "ndcg@10") -> list[Path]:
-    """Evaluate the baselines on versions of sets, print a table of one metric, and return the written pages: that of
+def evaluate_baselines(sets: Mapping[Path, Path | None]) -> list[Path]:
+    """Evaluate the baselines on versions of sets, print a table of ndcg@10, and return the written pages: that of
     the lexical baseline per set. `sets`: the CSV with texts of the images by version, or None where the set has
     texts."""
     from flows.evaluation import evaluate_systems
@@ -233,7 +233,7 @@ def evaluate_baselines(sets: Mapping[Path, Path | None], metric: str = "ndcg@10"
         for name in BASELINES:
             options = EvaluationOptions(page=name == "lexical")
             results += evaluate_systems(judged, [make_baseline(name, texts=texts)], ("text_to_image",), options)
-    show_metric_by_set([result.scored.result for result in results], metric)
+    show_metric_by_set([result.scored.result for result in results], "ndcg@10")
     for result in results:
         if result.page is not None and (traffic := describe_traffic(result.scored.result)):
             terminal.say(f"{result.scored.result.set['name']}: {traffic}")

@@ -33,13 +33,12 @@ def build_random_run(query_ids: Sequence[str], image_ids: Sequence[str], k: int,
     return _run(query_ids, rows, images, places, np.tile(np.arange(k, 0, -1.0), len(query_ids)))
 
 
-def build_oracle_run(qrels: pd.DataFrame, k: int | None = None) -> pd.DataFrame:
-    """Return the relevant images, higher grades first: k per query, or all."""
+def build_oracle_run(qrels: pd.DataFrame) -> pd.DataFrame:
+    """Return the relevant images, higher grades first."""
     relevant = qrels.loc[qrels["relevance"] > 0, ["query_id", "image_id", "relevance"]]
     relevant = relevant.astype({"query_id": "str", "image_id": "str"})
     ordered = relevant.sort_values(["query_id", "relevance", "image_id"], ascending=[True, False, False])
-    best = ordered if k is None else ordered.groupby("query_id").head(k)
-    return best.rename(columns={"relevance": "score"}).astype({"score": float}).reset_index(drop=True)
+    return ordered.rename(columns={"relevance": "score"}).astype({"score": float}).reset_index(drop=True)
 
 
 class LexicalIndex:

@@ -157,16 +157,12 @@ def bound_mean(
 
 
 def estimate_interval(
-    values: FloatArray,
-    *,
-    clusters: AnyArray | None = None,
-    ends: tuple[float, float] = (0.0, 1.0),
-    level: float = CONFIDENCE_LEVEL,
+    values: FloatArray, *, clusters: AnyArray | None = None, ends: tuple[float, float] = (0.0, 1.0)
 ) -> IntervalEstimate:
     """Return the mean of each column of `values` (queries, metrics) in the range `ends`, with its interval."""
     sums, sizes = sum_by_cluster(values, clusters)
-    low = bound_mean(sums, sizes, ends, (1 + level) / 2)
-    high = -bound_mean(-sums, sizes, (-ends[0], -ends[1]), (1 + level) / 2)
+    low = bound_mean(sums, sizes, ends, 1 - _TAIL)
+    high = -bound_mean(-sums, sizes, (-ends[0], -ends[1]), 1 - _TAIL)
     return IntervalEstimate(sums.sum(axis=0) / sizes.sum(), np.clip(low, *ends), np.clip(high, *ends))
 
 
@@ -205,16 +201,12 @@ def correct_holm(p_values: FloatArray) -> FloatArray:
 
 
 def detectable_difference(
-    values: FloatArray,
-    *,
-    clusters: AnyArray | None = None,
-    power: float = 0.8,
-    ends: tuple[float, float] = _OF_DIFFERENCES,
+    values: FloatArray, *, clusters: AnyArray | None = None, ends: tuple[float, float] = _OF_DIFFERENCES
 ) -> float:
-    """Return the smallest true difference of two systems' means that a test at the 5% level finds with this power on
-    as many queries, from their differences (queries,)."""
+    """Return the smallest true difference of two systems' means that a test at the 5% level finds with 80% power on as
+    many queries, from their differences (queries,)."""
     _, error, freedom = estimate_mean(*sum_by_cluster(values, clusters), ends)
-    return float(stdtrit(freedom, 1 - _TAIL) + ndtri(power)) * float(error[0])
+    return float(stdtrit(freedom, 1 - _TAIL) + ndtri(0.8)) * float(error[0])
 
 
 def count_effective(sizes: FloatArray) -> float:

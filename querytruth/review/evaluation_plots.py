@@ -20,10 +20,10 @@ _MAX_BARS = 12  # values of an aspect that have a bar: those with the most queri
 _MAX_TABLE_ROWS = 40  # of an aspect
 
 
-def draw_interval_strip(figure: Mapping[str, Any], highest: float = 1.0) -> Markup:
-    """Draw a figure on a line from 0 to `highest` with its interval, its bounds and chance."""
+def draw_interval_strip(figure: Mapping[str, Any]) -> Markup:
+    """Draw a figure on a line from 0 to 1 with its interval, its bounds and chance."""
     layers = [
-        vega_lite.make_rule(0, highest, vega_lite.LINE, 2),
+        vega_lite.make_rule(0, 1, vega_lite.LINE, 2),
         vega_lite.make_rule(figure["at_least"], figure["at_most"], vega_lite.PALE, 3)
         if _both(figure, "at_least", "at_most")
         else None,
@@ -36,7 +36,7 @@ def draw_interval_strip(figure: Mapping[str, Any], highest: float = 1.0) -> Mark
     description = f"{figure['metric']}: {figure['value']:.3f}"
     if _known(figure["low"]) and _known(figure["high"]):
         description += f", interval {figure['low']:.3f} to {figure['high']:.3f}"
-    return vega_lite.draw_svg(_strip([layer for layer in layers if layer], [0, highest]), description)
+    return vega_lite.draw_svg(_strip([layer for layer in layers if layer], [0, 1]), description)
 
 
 def draw_difference_strip(low: float, value: float, high: float, widest: float) -> Markup:

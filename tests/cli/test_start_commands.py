@@ -127,6 +127,12 @@ def test_a_doctor_asks_the_hub_for_models_that_must_be_downloaded(
     assert "the hub did not provide it (ConnectionError)" in printed and "hf download nobody/such-a-model" in printed
 
 
+def test_a_doctor_finds_a_missing_v1(run: Run, tmp_path: Path) -> None:
+    with loopback(lambda _asked: CannedResponse("<html>", status=404)) as server:
+        printed, _ = run(*definition(run, tmp_path, server.url), code=1)
+        assert f"try base_url: {server.url}/v1" in printed
+
+
 def test_a_doctor_finds_another_model(run: Run, tmp_path: Path) -> None:
     with loopback(lambda _asked: CannedResponse({"data": [{"id": "large"}]})) as server:
         printed, _ = run(*definition(run, tmp_path, f"{server.url}/v1"), code=1)

@@ -174,11 +174,11 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 467,
-    "lines": 78_461,
-    "lines of imports": 6_038,
-    "carriers that are built at one place": 87,
+    "lines": 78_144,
+    "lines of imports": 6_039,
+    "carriers that are built at one place": 84,
     "functions with seven parameters or more": 13,
-    "Any": 1_278,
+    "Any": 1_271,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

@@ -25,7 +25,10 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import yaml
+
 from querytruth.backends.files.durable_files import write_atomically, write_page
+from querytruth.backends.images.source_names import strip_password
 from querytruth.checks.golden_file import add_cases
 from querytruth.errors import UserError, translate_read_errors, translate_write_errors
 from querytruth.review.folder_index import FolderIndex, ListedPage, ListedSet, read_folder
@@ -97,8 +100,22 @@ class Door:
 
     def find_photo_folder(self, index: FolderIndex) -> Path:
         """Return the folder that has all photos, relative to the one where the command runs."""
-        folders = {str(one.parent.absolute()) for one in index.photos} or {str(self.root.absolute())}
+        folders = {*map(normalise_path, {one.parent for one in index.photos} or {self.root})}
         return Path(os.path.relpath(os.path.commonpath(folders)))
+
+    def name_systems(self, index: FolderIndex) -> dict[str, str]:
+        """Return the files of searches, the newest first, each with a label that has its address."""
+        labels = {}
+        for path in sorted(index.systems, key=lambda one: (-one.stat().st_mtime if one.exists() else 0.0, str(one))):
+            labels[os.path.relpath(path)] = self.name_system(path)
+        return labels
+
+    def name_system(self, path: Path) -> str:
+        """Return the name of a search's file with its address, where it has one."""
+        with suppress(OSError, ValueError, yaml.YAMLError, AttributeError):
+            if url := yaml.safe_load(path.read_text("utf-8")).get("url"):
+                return f"{os.path.relpath(path)} ({strip_password(str(url))})"
+        return os.path.relpath(path)
 
     def render(self, files: Path | None = None) -> str:
         """Return the page: served, or as one of the `files` of a folder, into which it copies the pages from
@@ -107,7 +124,7 @@ class Door:
         own = {(files or Path()) / name for name in STATIC_FILES.values()}
         index = replace(index, pages=[page for page in index.pages if page.path not in own])
         photos = self.find_photo_folder(index)
-        doors = {name: " && ".join(_write_line(*one) for one in work) for name, work in self.list_work(photos).items()}
+        doors = {name: self.write_work(name) for name in ("gallery", "set")}
         doors["golden"] = _write_line("check", "init", "--images", photos, "--system", SYSTEM)
         listed = [self._describe_set(one, is_live=files is None) for one in index.sets]
 
@@ -122,7 +139,7 @@ class Door:
 
         about = {"name": str(self.root), "version": 0, "views": [], "reviewer": self.reviewer}
         context = {"index": index, "link": link, "sets": listed, "doors": doors, "about": about, "image_data": []}
-        context["systems"] = [os.path.relpath(one) for one in index.systems]
+        context["systems"] = self.name_systems(index) if files is None else {}
         context["golden"] = [_write_line("check", os.path.relpath(one)) for one in index.golden]
         context |= {"place": lambda path: os.path.relpath(path, self.root), "name": str(self.root)}
         context["photo_name"] = lambda path: os.path.relpath(path, photos)
@@ -144,6 +161,11 @@ class Door:
             "gallery": [["build", "gallery", "--set", f"images={photos}", "--out", self.out]],
             "set": [imported, ["evaluate", name, "--system", system]],
         }
+
+    def write_work(self, name: str, system: str = SYSTEM) -> str:
+        """Return the command line of a door."""
+        photos = self.find_photo_folder(self.read_index())
+        return " && ".join(_write_line(*words) for words in self.list_work(photos, system)[name])
 
     def start(self, commands: Sequence[Sequence[object]]) -> Job:
         """Start commands. Raises UserError where others still run."""
@@ -187,7 +209,8 @@ class Door:
                 raise UserError(STAGE, system, "is not a search of this folder", "reload the page")
             described, photos = load_system_file(Path(system)), self.find_photo_folder(index)
             answer = SystemAnswer(tuple(ask_once(described, text, SHOWN)))
-            (matched,) = match_answers([answer], photos, described.system.options.ids, described.name)
+            ids = described.system.options.ids
+            (matched,) = match_answers([answer], photos, ids, described.name, allow_unclear=True)
             self._answers[system, text] = list(matched.hits)[:SHOWN]
         return self._answers[system, text]
 
@@ -226,10 +249,12 @@ class Door:
                 write_atomically(Path(JUDGMENTS), written.getvalue().encode())
 
     def measure(self, system: str) -> dict[str, object]:
-        """Return the figures of a search on the judged queries, as `evaluate` computes them."""
+        """Return the figures of a search on the judged queries, as `evaluate` computes them; but a query without a
+        fitting result counts as 0, where `evaluate` has it wait for a relevant image."""
         import pandas as pd
 
         from flows.evaluation import evaluate_systems
+        from querytruth.checks.answers import NO_IMAGE
         from querytruth.evaluation.judged_sets import JudgedSet
         from querytruth.evaluation.program_systems import make_table_system
         from querytruth.evaluation.requests import EvaluationOptions
@@ -239,7 +264,10 @@ class Door:
         if not judged:
             return {"queries": 0, "judgments": 0, "figures": []}
         pair = ["query_id", "image_id"]
-        qrels = pd.DataFrame([(*key, int(row["grade"])) for key, row in judged.items()], columns=[*pair, "relevance"])
+        grades = [(*key, int(row["grade"])) for key, row in judged.items()]
+        fitting = {text for text, _, grade in grades if grade > 0}
+        missed = [(text, NO_IMAGE, 1) for text in texts if text not in fitting]  # an image that no search returns
+        qrels = pd.DataFrame([*grades, *missed], columns=[*pair, "relevance"])
         ranked = [(text, hit.id, -rank) for text in texts for rank, hit in enumerate(self.search(system, text))]
         run = pd.DataFrame(ranked, columns=[*pair, "score"]).astype({"score": "float64"})
         described = JudgedSet(
@@ -277,6 +305,11 @@ def _read_grades(version: Path, text: str) -> Iterable[tuple[str, int]]:
     names = read("images", ["image_id", "file_name"], "image_id", qrels["image_id"].unique().tolist())
     merged = qrels.merge(names.astype(str))
     return zip(merged["file_name"], merged["relevance"].tolist(), strict=True)
+
+
+def normalise_path(path: Path) -> str:
+    """Return the absolute path, without dots; links stay."""
+    return os.path.normpath(path.absolute())
 
 
 def _write_line(*words: object) -> str:

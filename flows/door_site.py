@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from flows.door import GOLDEN, Door, make_sheet, read_shown_page, recognise_file
+from flows.door import GOLDEN, Door, make_sheet, normalise_path, read_shown_page, recognise_file
 from querytruth.backends.images.rendering import THUMBNAIL_LIMITS, ThumbnailJob, run_thumbnail_job
 from querytruth.backends.images.worker_processes import map_in_workers
 from querytruth.checks.answers import NO_IMAGE
@@ -67,10 +67,10 @@ def _page_routes(door: Door) -> APIRouter:
     @routes.get("/door/photo/{side}/{name:path}")
     def photo(side: int, name: str) -> Response:
         index = door.read_index()
-        path = (door.find_photo_folder(index) / name).absolute()
-        if side not in IMAGE_SIDES or path not in {one.absolute() for one in index.photos}:
+        path = normalise_path(door.find_photo_folder(index) / name)
+        if side not in IMAGE_SIDES or path not in map(normalise_path, index.photos):
             raise HTTPException(404, "no such photo")
-        (jpeg,) = map_in_workers(run_thumbnail_job, [ThumbnailJob(str(path), side)], THUMBNAIL_LIMITS)
+        (jpeg,) = map_in_workers(run_thumbnail_job, [ThumbnailJob(path, side)], THUMBNAIL_LIMITS)
         if not isinstance(jpeg, bytes):
             raise HTTPException(404, "cannot be shown")
         return Response(jpeg, media_type="image/jpeg", headers=_CACHED)
@@ -86,8 +86,8 @@ def _search_routes(door: Door) -> APIRouter:
         text: _Text, systems: Annotated[tuple[str, ...], Body(max_length=2)] = (), url: _Text = ""
     ) -> dict[str, object]:
         """Return the first results of one or two searches, with what is known of each; an address is described
-        first."""
-        systems = (str(door.propose_system(url, text)),) if url else systems
+        first, and comes before the others."""
+        systems = tuple(dict.fromkeys((str(door.propose_system(url, text)), *systems)))[:2] if url else systems
         graded, stated = door.read_judgments(), door.read_stated_grades(text)
         answers = []
         for system in systems:
@@ -101,8 +101,9 @@ def _search_routes(door: Door) -> APIRouter:
                     hits.append({"rank": rank, "name": name, **known})
             except UserError as error:
                 problem = str(error)
-            described = Path(system).read_text("utf-8") if url else ""
-            answers.append({"system": system, "hits": hits, "problem": problem, "described": described})
+            described = Path(system).read_text("utf-8") if url and system == systems[0] else ""
+            about = {"system": system, "label": door.name_system(Path(system)), "described": described}
+            answers.append({**about, "hits": hits, "problem": problem, "line": door.write_work("set", system)})
         return {"text": text, "answers": answers}
 
     @routes.post("/api/door/judge")

@@ -63,15 +63,19 @@ def read_run_answers(golden: GoldenFile, run: Path) -> list[SystemAnswer]:
     return [SystemAnswer(tuple(one), failure="" if one else "not_in_the_run") for one in found]
 
 
-def match_answers(answers: Sequence[SystemAnswer], root: Path, form: str, search: str) -> list[SystemAnswer]:
+def match_answers(
+    answers: Sequence[SystemAnswer], root: Path, form: str, search: str, *, allow_unclear: bool = False
+) -> list[SystemAnswer]:
     """Return the answers with the names of images below `root` as ids, NO_IMAGE before the others; an image counts
-    once. `form`: of the ids. Raises UserError where no id is an image, and for one that could be several."""
+    once. `form`: of the ids. Raises UserError where no id is an image, and for one that could be several unless
+    `allow_unclear`: it then names none."""
     ids = sorted({hit.id for answer in answers for hit in answer.hits if hit.id})
     names = [name for name in ImageFolder(root).list_names() if _is_image(root / name)]
     # What states no form is matched as a run is.
     files = match_column(ids, [(name, name) for name in names], True) if form == "image_id" else map_names(names, form)
     by_id = {name: files[name] for name in ids if name in files}
-    if unclear := [one for one, images in by_id.items() if len(images) > 1]:
+    unclear = [one for one, images in by_id.items() if len(images) > 1]
+    if unclear and not allow_unclear:
         reason = f"matches several images ({' or '.join(sorted(by_id[unclear[0]])[:3])})"
         raise UserError(STAGE, f"{search}: {unclear[0]}", reason, "return paths relative to the folder")
     if ids and not by_id:
@@ -84,7 +88,7 @@ def match_answers(answers: Sequence[SystemAnswer], root: Path, form: str, search
     for answer in answers:
         hits: dict[object, SearchHit] = {}
         for place, hit in enumerate(answer.hits):
-            image = min(by_id.get(hit.id, ()), default="")
+            image = "" if hit.id in unclear else min(by_id.get(hit.id, ()), default="")
             score = hit.score if hit.score is not None and math.isfinite(hit.score) else None
             hits.setdefault(image or hit.id or place, SearchHit(image or NO_IMAGE + hit.id, score))
         matched.append(replace(answer, hits=tuple(hits.values())))

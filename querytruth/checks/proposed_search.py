@@ -30,13 +30,14 @@ _Reading = tuple[int, SystemKeys, list[str]]  # how many of the ids name an imag
 def propose_search(url: str, text: str, names: list[str]) -> str:
     """Return the YAML that describes the search at an address, from its answers to `text` and the `names` of the
     images. Raises UserError where no answer names an image."""
-    failures, ignoring = list[str](), ""
+    failures, unknown, ignoring = list[str](), "", ""
     for request in _list_requests(url):
         try:
             system = HttpSearch(HttpSearchOptions.model_validate(request))
-            found = _read_answer(system.read_answer(text or _ASKED[0], _SHOWN), names)
+            answer = system.read_answer(text or _ASKED[0], _SHOWN)
+            found = _read_answer(answer, names)
             if found is None:
-                failures.append("returned no image of the folder")
+                unknown = unknown or _describe_unknown(answer, names)
                 continue
             written = yaml.safe_dump({"system": "http", **request, **found[1]}, allow_unicode=True, sort_keys=False)
             other = _read_answer(system.read_answer(_ASKED[1], _SHOWN), names)
@@ -47,6 +48,8 @@ def propose_search(url: str, text: str, names: list[str]) -> str:
             failures.append(f"{failed.reason}: {failed.detail}".rstrip(": "))
     if ignoring:
         return ignoring
+    if unknown:
+        raise UserError(STAGE, url, unknown, "let it return file names or paths, or describe its ids (docs/systems.md)")
     next_step = "paste the full address of a request, such as http://localhost:8000/search?q={query}&size={k}"
     raise UserError(STAGE, url, f"returned no usable answer ({failures[0]})", next_step)
 
@@ -75,6 +78,14 @@ def _read_answer(answer: object, names: list[str]) -> _Reading | None:
     lists = [path for path, _ in find_lists(answer)] + [*_list_texts(answer)]
     found = [one for path in lists for one in _read_list(answer, path, names)]
     return max(found, key=lambda one: one[0], default=None)
+
+
+def _describe_unknown(answer: object, names: list[str]) -> str:
+    """Return a sentence with what the entries of an answer have in place of the name of an image."""
+    for path in [path for path, _ in find_lists(answer)]:
+        for _, value in find_values(jmespath.search(path, answer)[0], (str, int)):
+            return f"returned {str(value)[:60]!r}, which names no image of the folder, such as {names[0]!r}"
+    return "returned no image of the folder"
 
 
 def _list_texts(answer: object, path: str = "") -> Iterator[str]:

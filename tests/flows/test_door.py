@@ -13,6 +13,7 @@ import yaml
 import querytruth as qt
 from flows.door import Door, read_shown_page, recognise_file, write_static
 from flows.set_kinds import write_set_page
+from querytruth.checks.answers import NO_IMAGE
 from querytruth.errors import UserError
 from tests.checks.golden_world import PHOTOS, Search, serve, write_photos
 from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback
@@ -65,6 +66,35 @@ def test_an_address_and_ten_judgments_are_a_figure_that_evaluate_confirms(
         result = qt.evaluate(imported.path, system=file, metrics=["p@10", "hit@1"])
         assert [result["p@10"], result["hit@1"]] == [first["value"], second["value"]]
         assert result.figures["low"].tolist() == [first["low"], second["low"]]
+
+
+def test_a_query_without_a_fitting_result_counts_as_nought(search: Search) -> None:
+    door = open_photos()
+    for number, name in enumerate(PHOTOS[:10]):
+        door.judge("blue", name, 0)
+        door.judge("red", name, int(number < 5))
+    first, second = door.measure("mine.yaml")["figures"]
+    assert (first["value"], second["value"]) == (pytest.approx(0.25), 0.5)
+    Path("judgments.csv").unlink()
+    door.judge("blue", "p01.jpg", 0)
+    assert [one["value"] for one in door.measure("mine.yaml")["figures"]] == [0, 0]
+
+
+def test_a_name_that_two_photos_have_is_no_photo_and_the_others_are_shown(search: Search) -> None:
+    for folder in ("a", "b"):
+        Path("photos", folder).mkdir()
+        Path("photos", folder, "same.jpg").write_bytes(Path("photos/p01.jpg").read_bytes())
+    search.lists["red"] = ["same.jpg", "p03.jpg"]
+    assert [hit.id for hit in open_photos().search("mine.yaml", "red")] == [f"{NO_IMAGE}same.jpg", "p03.jpg"]
+
+
+def test_the_newest_search_comes_first_and_each_shows_its_address(search: Search) -> None:
+    Path("other.yaml").write_text("system: http\nurl: http://lin:secret@localhost:8000/find\n")
+    os.utime("mine.yaml", (1, 1))
+    door = open_photos()
+    labels = door.name_systems(door.read_index())
+    assert [*labels] == ["other.yaml", "mine.yaml"]
+    assert labels["other.yaml"] == "other.yaml (http://localhost:8000/find)"
 
 
 def test_results_say_how_the_sets_of_the_folder_judge_them(search: Search) -> None:
@@ -123,7 +153,10 @@ def test_what_cannot_be_used_is_one_line(search: Search, tmp_path: Path) -> None
         door.write_golden("mine.yaml")
     with (
         loopback(lambda _: CannedResponse(json.dumps({"hits": [{"id": "elsewhere.png"}]}))) as server,
-        pytest.raises(UserError, match=r"returned no image of the folder.*paste the full address of a request"),
+        pytest.raises(
+            UserError,
+            match=r"returned 'elsewhere.png', which names no image of the folder, such as 'p00.jpg'",
+        ),
     ):
         door.propose_system(server.url, "red")
     with pytest.raises(UserError, match="is not a folder"):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from starlette.testclient import TestClient
 
 from flows.door import Door
@@ -25,8 +26,8 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
         yield running
 
 
-def open_page(*, enter: bool = True) -> TestClient:
-    door = Door(Path("photos"), Path("sets"), "lin")
+def open_page(root: str = "photos", *, enter: bool = True) -> TestClient:
+    door = Door(Path(root), Path("sets"), "lin")
     app = create_app(door_routes(door), DOOR, "/door", ReviewMount(door))
     client = TestClient(app, base_url=HOME, raise_server_exceptions=False)
     if enter:
@@ -71,12 +72,24 @@ def test_a_search_is_asked_judged_and_measured(search: Search) -> None:
     assert answer["hits"][0]["grade"] == "1" and answer["hits"][1]["grade"] is None
     figures = client.get("/api/door/figure", params={"system": "mine.yaml"}).json()["figures"]
     assert figures[0]["value"] == pytest.approx(0.1) and figures[1]["value"] == 1
+    assert answer["line"].endswith("evaluate sets/my-queries --system mine.yaml")
+    both = {"text": "red", "url": yaml.safe_load(Path("mine.yaml").read_text())["url"], "systems": ["mine.yaml"]}
+    assert [one["system"] for one in post(client, "/api/door/search", both)["answers"]] == [
+        "my-search.yaml",
+        "mine.yaml",
+    ]
     (answer,) = post(client, "/api/door/search", {"text": "red", "systems": ["/etc/passwd"]})["answers"]
     assert "is not a search" in answer["problem"] and not answer["hits"]
 
 
-def test_photos_are_shown_and_no_other_file(search: Search) -> None:
-    client = open_page()
+@pytest.mark.parametrize("root", ["photos", "../{here}/photos", "{path}/photos", "elsewhere"])
+def test_photos_are_shown_and_no_other_file(search: Search, tmp_path: Path, root: str, monkeypatch: Any) -> None:
+    root = root.format(here=tmp_path.name, path=tmp_path)
+    if root == "elsewhere":  # a folder that does not lie below the current one
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        root = str(tmp_path / "photos")
+    client = open_page(root)
     assert client.get("/door/photo/320/p01.jpg").headers["content-type"] == "image/jpeg"
     for name in ("mine.yaml", "..%2fmine.yaml", "%2e%2e/%2e%2e/etc/passwd", "p99.jpg"):
         assert client.get(f"/door/photo/320/{name}").status_code == 404

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from playwright.sync_api import Browser, Page, expect
 
 from tests.checks.golden_world import PHOTOS, serve
@@ -65,14 +66,15 @@ def test_by_keyboard_alone_from_a_query_to_a_figure(browser: Browser, address: s
 def test_it_fits_a_phone_and_a_desk_and_two_searches_stand_side_by_side(
     browser: Browser, address: str, tmp_path: Path, width: int, scheme: str, locale: str
 ) -> None:
-    (tmp_path / "other.yaml").write_text((tmp_path / "mine.yaml").read_text())
+    (tmp_path / "other.yaml").write_text(mine := (tmp_path / "mine.yaml").read_text())
+    url = yaml.safe_load(mine)["url"]
     messages: list[str] = []
     page = open_in_browser(browser, address, "#ask", messages, color_scheme=scheme, locale=locale)
     page.set_viewport_size({"width": width, "height": 860})
     page.locator("#ask [name=one]").select_option("mine.yaml")
     page.locator("#ask [name=other]").select_option("other.yaml")
     ask(page, "red")
-    assert page.locator("#answers h3").all_inner_texts() == ["mine.yaml", "other.yaml"]
+    assert page.locator("#answers h3").all_inner_texts() == [f"{name}.yaml ({url})" for name in ("mine", "other")]
     page.keyboard.press("y")
     expect(page.locator("#answers li.right")).to_have_count(2)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -27,7 +27,7 @@ function tile(hit) {
   const grade = (value, label, key, kind) => element("button", { type: "button", class: kind, "data-grade": String(value), on: { click: () => judge(made, value) } }, label, " ", element("kbd", {}, key));
   const shown = hit.is_photo
     ? element("button", { type: "button", class: "photo", "data-tile": true, "aria-label": `${hit.rank}: ${hit.name}`, on: { click: () => enlarge(hit.name) } }, photo(photoPath(320, hit.name), ""))
-    : element("button", { type: "button", class: "photo", "data-tile": true, disabled: true }, "no photo of the folder");
+    : element("button", { type: "button", class: "photo", "data-tile": true, disabled: true }, t("no photo of the folder, or several of this name"));
   made.append(shown, element("p", { title: hit.name }, element("b", {}, `${hit.rank} `), element("bdi", {}, hit.name)));
   if (hit.stated) made.append(element("p", { class: "quiet" }, element("bdi", {}, hit.stated)));
   if (hit.is_photo) made.append(element("div", { class: "row" }, grade(1, "Fits", "y", "yes"), grade(0, "No", "n", "no")));
@@ -80,14 +80,14 @@ const bar = ({ low, high, value }) => {
 async function showFigure() {
   const shown = [];
   let queries = 0;
-  for (const { system } of state.answers) {
+  for (const { system, label } of state.answers) {
     const found = await attempt(() => ask(`/api/door/figure?${new URLSearchParams({ system })}`));
     if (!found?.judgments) continue;
     const [first, ...others] = found.figures.map((one) => ({ ...one, text: `${one.metric} ${one.value.toFixed(2)}` }));
     const about = { low: first.low.toFixed(2), high: first.high.toFixed(2), queries: found.queries, judgments: found.judgments };
     queries = found.queries;
-    shown.push(element("p", {}, element("bdi", {}, system), " ", element("b", {}, first.text), ` ${others.map((one) => one.text).join(" · ")}`), bar(first),
-      element("p", {}, t("95% interval for your other searches: %(low)s to %(high)s (queries: %(queries)s, judgments: %(judgments)s).", about)));
+    shown.push(element("p", {}, element("bdi", {}, label), " ", element("b", {}, first.text), ` ${others.map((one) => one.text).join(" · ")}`), bar(first),
+      element("p", {}, t("95% interval for queries that you have not tried: %(low)s to %(high)s (queries: %(queries)s, judgments: %(judgments)s).", about)));
     if (first.at_most - first.value > 1e-9) shown.push(element("p", { class: "quiet" }, t("Unjudged results count as wrong; if all of them fit, the figure is %(most)s.", { most: first.at_most.toFixed(2) })));
   }
   if (shown.length && queries < 10) shown.push(element("p", { class: "quiet" }, t("This figure describes these queries. Ten or more queries say something about other queries; a difference of 5 points needs some hundreds.")));
@@ -101,16 +101,17 @@ function showAnswers({ text, answers }) {
   byId("results").hidden = false;
   byId("results-title").textContent = text;
   byId("answers").replaceChildren(...answers.map((answer) => element("div", {},
-    element("h3", {}, element("bdi", {}, answer.system)),
+    element("h3", {}, element("bdi", {}, answer.label)),
     answer.described && element("details", {}, element("summary", {}, "How it is asked"), element("pre", { class: "described" }, element("bdi", {}, answer.described))),
     answer.problem && element("p", { class: "note" }, element("bdi", {}, answer.problem)),
     element("ol", {}, ...answer.hits.map(tile)))));
   mark();
   (document.querySelector("#answers li[data-photo] [data-tile]") || byId("results-title")).focus();
-  for (const name of ["one", "other"]) for (const { system } of answers) {
+  for (const name of ["one", "other"]) for (const { system, label } of answers) {
     const select = byId("ask").elements[name];
-    if (![...select.options].some((one) => one.value === system)) select.append(element("option", {}, element("bdi", {}, system)));
+    if (![...select.options].some((one) => one.value === system)) select.append(element("option", { value: system }, label));
   }
+  byId("after").querySelector(".line code").textContent = byId("after").querySelector("[data-copy]").dataset.copy = answers[0].line;
   byId("ask").querySelector(".choices").hidden = false;
   if (byId("ask").elements.url.value) Object.assign(byId("ask").elements.url, { value: "" }) && (byId("ask").elements.one.value = answers[0].system);
 }
@@ -118,11 +119,11 @@ function showAnswers({ text, answers }) {
 byId("ask")?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const { url, text, one, other } = event.target.elements;
-  const systems = [...new Set([one.value, other.value].filter(Boolean))];
+  const systems = [...new Set([url.value.trim() ? "" : one.value, other.value].filter(Boolean))];
   if (!url.value.trim() && !systems.length) { url.focus(); return showError(new Error(t("Give the address of the search."))); }
   const button = event.target.querySelector("button");
-  button.disabled = true;
-  const found = await attempt(() => ask("/api/door/search", { text: text.value.trim(), ...(url.value.trim() ? { url: url.value.trim() } : { systems }) }));
+  button.disabled = byId("results").hidden = true;
+  const found = await attempt(() => ask("/api/door/search", { text: text.value.trim(), url: url.value.trim(), systems }));
   button.disabled = false;
   if (found) { showAnswers(found); await showFigure(); }
 });

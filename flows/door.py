@@ -105,10 +105,8 @@ class Door:
 
     def name_systems(self, index: FolderIndex) -> dict[str, str]:
         """Return the files of searches, the newest first, each with a label that has its address."""
-        labels = {}
-        for path in sorted(index.systems, key=lambda one: (-one.stat().st_mtime if one.exists() else 0.0, str(one))):
-            labels[os.path.relpath(path)] = self.name_system(path)
-        return labels
+        newest = sorted(index.systems, key=lambda one: (-one.stat().st_mtime if one.exists() else 0.0, str(one)))
+        return {os.path.relpath(path): self.name_system(path) for path in newest}
 
     def name_system(self, path: Path) -> str:
         """Return the name of a search's file with its address, where it has one."""

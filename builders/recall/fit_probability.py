@@ -34,7 +34,7 @@ _SAMPLE = 1024  # vectors
 
 class CentredVectors:
     """Vectors (n, d) less their mean, of length one; a zero vector is no part of the mean, and stays zero. `spread`:
-    the standard deviation of the cosines of different vectors of `sample`, or of these."""
+    the standard deviation of the cosines of pairs in `sample`, or without one in the vectors themselves."""
 
     def __init__(self, vectors: Vectors, sample: Vectors | None = None) -> None:
         self.vectors = _centre(vectors)

@@ -58,7 +58,7 @@ def cut_nested_tables(
         raise ValueError(f"{distinct} different ranks for {len(images)} images")
     for size in sizes:
         if not 1 <= size <= len(images):
-            raise UserError("cut sizes", size, f"the gallery has {len(images)} images", "use sizes up to that number")
+            raise UserError("cut sizes", size, f"is not within 1 to {len(images)} images", "choose a smaller one")
     return {size: _cut(images.iloc[sorted(order[:size])], queries, qrels, waiting) for size in sorted(set(sizes))}
 
 

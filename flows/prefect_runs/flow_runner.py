@@ -209,6 +209,6 @@ _USER_ERROR_FILTER = _UserErrorFilter()
 
 
 def log_user_errors_in_one_line() -> None:
-    """Install the filter for all runs of this process; a second call changes nothing."""
+    """Log a UserError as one line in all runs of this process; a second call changes nothing."""
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_USER_ERROR_FILTER)

@@ -68,7 +68,7 @@ def _list_rejected(path: Path, manifest: Manifest, reason: str, json: bool) -> N
     known = ledger["reason"].value_counts()
     if reason != "all" and reason not in known.index:
         counts = ", ".join(f"{name} ({number:,})" for name, number in known.items())
-        raise UserError("show", reason, f"is not a reason in {manifest['name']}", f"choose from all, {counts}")
+        raise UserError("show", reason, f"is not a reason in {manifest['name']}", f"choose all, or one of {counts}")
     found = ledger if reason == "all" else ledger[ledger["reason"] == reason]
     columns = ["stage", "reason", "item", "detail"]
     if json:

@@ -163,7 +163,7 @@ def _saturation(factor: Tensor) -> Tensor:
 
 
 def _hue(turn: Tensor) -> Tensor:
-    """Return a turn of the colours around grey, in YIQ."""
+    """Return the matrices (n, 3, 3) that rotate the hue by `turn` (n,) radians, in YIQ."""
     yiq = torch.tensor(_YIQ, dtype=torch.float64)
     turned = _matrix(len(turn), r1c1=turn.cos(), r1c2=-turn.sin(), r2c1=turn.sin(), r2c2=turn.cos())
     shifted: Tensor = torch.linalg.inv(yiq) @ turned @ yiq

@@ -320,7 +320,7 @@ def _groups(images: pd.DataFrame, ids: list[str]) -> NDArray[np.int64]:
 
 
 def _relevant_keys(query: NDArray[Any], image: NDArray[Any], group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the keys of all pairs of a query and any image of the duplicate group of a relevant one."""
+    """Return the keys of all pairs of a query and a relevant image or a duplicate of one."""
     of_group = pd.Series(np.arange(len(group))).groupby(group).agg(list)
     relevant = pd.DataFrame({"query": query, "group": group[image]}).drop_duplicates()
     spread = relevant.assign(image=relevant["group"].map(of_group)).explode("image")

@@ -76,7 +76,7 @@ def encode_set(name: str, judged: JudgedSet, image_change: str = "") -> EncodedS
     the digest of their content: no image and no text is encoded twice with the same weights. `image_change`: one of
     IMAGE_CHANGES, applied to the images before encoding."""
     if (stored := judged.stored) is None:
-        raise UserError("evaluate", name, "needs images and texts, which bare judgments do not have", "give a set")
+        raise UserError("evaluate", name, "needs a set: a file of judgments has only ids", "give the set")
     embedder, ledger = load_image_text_embedder(name), Ledger()
     vector_folder = stored.path.parent.parent / ".vectors"
     images = encode_images(embedder, locate_images(stored), vector_folder, ledger, image_change)
@@ -96,7 +96,7 @@ def encode_set(name: str, judged: JudgedSet, image_change: str = "") -> EncodedS
 def read_encoded_set(folder: Path, judged: JudgedSet) -> EncodedSet:
     """Read the set's vectors from `folder`/queries and `folder`/images; rows of other ids are ignored and counted."""
     if judged.queries is None or judged.images is None:
-        raise UserError("evaluate", folder, "needs the ids of a set, which bare judgments do not have", "give a set")
+        raise UserError("evaluate", folder, "needs a set: a file of judgments lacks ids", "give the set")
     ledger, unknown_rows = Ledger(), 0
     encoded_parts = []
     for name, id_name, kind in _PARTS:

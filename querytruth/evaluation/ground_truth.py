@@ -151,7 +151,7 @@ def index_qrels(qrels: pd.DataFrame, gallery: object = None, queries: object = N
         raise UserError(_STAGE, "qrels", "a row has no query_id or no image_id", "fix the qrels")
     relevant = mark_occurring(query[grades > 0], len(names))
     if not relevant.any():
-        raise UserError(_STAGE, "qrels", "no query has a relevant image", "give qrels with a grade above 0")
+        raise UserError(_STAGE, "qrels", "no judged image is relevant", "add judgments with a grade of 1 or more")
     row_of, query_ids = _ordered(names, relevant)
     if gallery is not None:
         image, images = _in_gallery(image, images, to_id_array(gallery))
@@ -184,7 +184,7 @@ def index_qrels(qrels: pd.DataFrame, gallery: object = None, queries: object = N
 
 
 def hash_keys(keys: RowIndices, hash_filter: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Return a place in the filter per key (Fibonacci hashing: Knuth, The Art of Computer Programming 3, 6.4)."""
+    """Return the bit of each key in a filter (Fibonacci hashing: Knuth, The Art of Computer Programming 3, 6.4)."""
     spread: NDArray[np.uint64] = keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return spread >> np.uint64(65 - len(hash_filter).bit_length())
 

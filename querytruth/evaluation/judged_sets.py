@@ -263,7 +263,7 @@ def select_part(judged: JudgedSet, part: Mapping[str, str | int]) -> JudgedSet:
         return judged
     stored = judged.stored
     if stored is None:
-        raise UserError(_STAGE, describe_part(part), "needs a set: bare judgments have no values", "give a set")
+        raise UserError(_STAGE, describe_part(part), "needs a set: a file of judgments has only ids", "give the set")
     queries = stored.tables.queries
     in_part = pd.Series(True, index=queries.index)
     for column, value in part.items():

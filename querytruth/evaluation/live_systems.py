@@ -88,7 +88,7 @@ def make_live_system(described: SystemFile, judged: JudgedSet, options: AskOptio
     """Return the system of a file; it finds images by texts, or texts by images. Raises UserError for bare
     judgments."""
     if judged.stored is None:
-        raise UserError("evaluate", described.name, "needs texts, which bare judgments do not have", "give a set")
+        raise UserError("evaluate", described.name, "needs a set: a file of judgments has only ids", "give the set")
     if options.is_offline and options.is_refreshed:
         raise UserError("evaluate", described.name, "cannot be asked again offline", "choose --offline or --refresh")
     digest = hashlib.sha256(canonical_json(described.system.identity.as_record())).hexdigest()

@@ -49,7 +49,7 @@ def encode_by_arrays(name: str, arrays: tuple[Any, ...], all_ids: tuple[Any, Any
     if len(arrays) != 2:
         raise UserError("read vectors", name, f"contains {len(arrays)} arrays", "give two: for queries and for images")
     if judged.queries is None or judged.images is None:
-        raise UserError("evaluate", name, "needs the ids of a set, which bare judgments do not have", "give a set")
+        raise UserError("evaluate", name, "needs a set: a file of judgments lacks ids", "give the set")
     queries, images = (_check_array(*parts) for parts in zip(("queries", "images"), arrays, all_ids, strict=True))
     if queries.shape[1] != images.shape[1]:
         reason = f"have {queries.shape[1]} dimensions, but the vectors of the images have {images.shape[1]}"

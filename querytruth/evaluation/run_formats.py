@@ -109,5 +109,5 @@ def read_image_texts(path: Path, images: pd.DataFrame) -> pd.DataFrame:
     rows = [row for _, row in iterate_rows(path, (by, text), stage=_TEXTS_STAGE)]
     texts = [(known[row[by]], row[text]) for row in rows if row[by] in known and row[text]]
     if not texts:
-        raise UserError(_TEXTS_STAGE, path, f"has no text for an image of this set, matched by {by}", "check the names")
+        raise UserError(_TEXTS_STAGE, path, "names no image of this set", f"compare its {by} with that of the set")
     return pd.DataFrame(texts, columns=["image_id", "text"])

@@ -152,7 +152,7 @@ def name_images(system: EvaluatedSystem, judged: JudgedSet, ids: str) -> Evaluat
     if ids not in IMAGE_NAMES and split_pattern(ids) is None:
         raise UsageError(ids, "is not a column of image names", suggest_choice(ids, list(IMAGE_NAMES)), "evaluate")
     if judged.stored is None:
-        raise UserError("evaluate", ids, "needs a set: bare judgments have no names of images", "remove --ids")
+        raise UserError("evaluate", ids, "needs a set: a file of judgments has only ids", "remove --ids")
     images = read_named_images(judged.stored.path)
     if ids in IMAGE_NAMES:
         names = images[ids].dropna().astype("str")
@@ -280,7 +280,7 @@ def _is_transposed(row_ids: list[str], column_ids: list[str], view: EvaluationVi
 
 def _random(view: EvaluationView, k: int, seed: int) -> SystemRun:
     if view.gallery_ids is None:
-        raise UserError("evaluate", "random", "needs a gallery, which bare judgments do not have", "give a set")
+        raise UserError("evaluate", "random", "needs a set: a file of judgments has no gallery", "give the set")
     return SystemRun(build_random_run(view.asked_ids.to_pylist(), view.gallery_ids.to_pylist(), k, seed))
 
 
@@ -304,7 +304,7 @@ def _load_image_texts(judged: JudgedSet, file: Path | None) -> tuple[pd.DataFram
     """Return image_id and text, a row each, and their source: `file`; else the captions of the set (`captions`); else
     the labels of each image, from which the truth is made (`labels`); else the file names (`file_names`)."""
     if (images := judged.images) is None:
-        raise UserError("evaluate", "lexical", "needs images, which bare judgments do not have", "give a set")
+        raise UserError("evaluate", "lexical", "needs a set: a file of judgments has only ids", "give the set")
     if file is not None:
         return read_image_texts(file, images), file.name
     if "caption" in images and images["caption"].notna().any():

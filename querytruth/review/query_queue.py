@@ -49,7 +49,7 @@ class EquivalentEntries(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Return the id of the first query, on which decisions for all are made."""
+        """Return the id of the first query, under which decisions on all of them are logged."""
         return self.members[0].query_id
 
     @property

@@ -33,7 +33,7 @@ CHAIN_START = hashlib.sha256().hexdigest()[:32]  # the chain before the first li
 
 
 def split_chain(line: str) -> tuple[str, str]:
-    """Return a line as it was before it was chained, and its chain; "" for a line without one."""
+    """Return a line without its chain (a hash of it and the lines before), and the chain, "" where it has none."""
     match = _CHAINED.search(line)
     return (line[: match.start()] + "}", match[1]) if match else (line, "")
 

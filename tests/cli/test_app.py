@@ -149,7 +149,7 @@ def test_a_definition_names_its_kind_and_what_was_refused_is_listed_by_name(run:
     assert "notes.jpg" in run("show", "mine", "--rejected", "all")[0]
     (refused,) = run.json("show", "mine", "--rejected", "not_an_image")
     assert (refused["item"], refused["stage"], refused["bucket"]) == ("notes.jpg", "scan", "quarantined")
-    assert "choose from all, not_an_image (1)" in run.error("show", "mine", "--rejected", "blurred")
+    assert "choose all, or one of not_an_image (1)" in run.error("show", "mine", "--rejected", "blurred")
     (tmp_path / "none.yaml").write_text("name: mine\n", "utf-8")
     assert "key 'kind' is missing" in run.error("build", "none.yaml")
 

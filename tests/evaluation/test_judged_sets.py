@@ -126,5 +126,5 @@ def test_a_part_that_is_none_is_refused(version: Path, part: dict[str, str | int
 
 def test_bare_judgments_have_no_parts(tmp_path: Path) -> None:
     (tmp_path / "a.qrels").write_text("q1 0 i1 1\n")
-    with pytest.raises(UserError, match="bare judgments have no values"):
+    with pytest.raises(UserError, match="a file of judgments has only ids"):
         select_part(load_judged_qrels(tmp_path / "a.qrels"), {"language": "en"})

@@ -209,8 +209,8 @@ def test_an_image_that_is_not_in_the_gallery_keeps_its_rank() -> None:
         ([("q", "a", 1001)], "relevance of a is 1001, not a whole number from 0 to 1000"),
         ([("q", "a", float("nan"))], "relevance of a is nan"),
         ([("q", "a", 1), ("q", "a", 2)], r"q \(read judgments\): image a is judged twice"),
-        ([("q", "a", 0)], "no query has a relevant image"),
-        ([], "no query has a relevant image"),
+        ([("q", "a", 0)], "no judged image is relevant"),
+        ([], "no judged image is relevant"),
         ([("q", None, 1)], "no query_id or no image_id"),
     ],
 )

@@ -220,7 +220,7 @@ class ReplyStore:
                 self._known_models.add(text)
             if not self._open():
                 next_step = "choose another service"
-                raise UserError(_STAGE, self._objects.url_of(""), "was created but cannot be found", next_step)
+                raise UserError(_STAGE, self._objects.url_of(""), "was written, but cannot be read back", next_step)
             if not self._has_read_index:
                 self._read_index()
         return text

@@ -225,4 +225,5 @@ def _compile(name: str, expression: str) -> Any:
         return jmespath.compile(expression)
     except JMESPathError as error:
         reason = f"is not a JMESPath expression ({str(error).splitlines()[0][:120]})"
-        raise UserError(SEARCH_SYSTEMS.stage, f"{name}: {expression}", reason, "see jmespath.org") from None
+        next_step = "write hits or data.items (see jmespath.org)"
+        raise UserError(SEARCH_SYSTEMS.stage, f"{name}: {expression}", reason, next_step) from None

@@ -51,7 +51,7 @@ def test_a_small_set_knows_nothing_of_the_large_one() -> None:
 
 @pytest.mark.parametrize("size", [0, 5, -1])
 def test_a_size_that_the_gallery_does_not_have_is_refused(size: int) -> None:
-    with pytest.raises(UserError, match="the gallery has 4 images"):
+    with pytest.raises(UserError, match="is not within 1 to 4 images"):
         cut_nested_tables([2, size], RANK, QUERIES, IMAGES, QRELS)
 
 

@@ -199,7 +199,7 @@ class NearDuplicateOptions(StrictModel):
     most `distance` bits (null: none), also mirrored or rotated, that agree once they are aligned; and image embeddings
     with at least `cosine` (null: 0.95, or higher where the embedder finds random images alike)."""
 
-    distance: int | None = Field(8, ge=0, le=16)
+    distance: int | None = Field(8, ge=0, le=16)  # as in four of datasets/starters, docs/gallery.md, docs/zh/gallery.md
     flips: bool = False
     rotations: bool = False
     embedder: option_paths.PathOrName | None = None

@@ -177,6 +177,7 @@ def test_every_command_prints_its_help(command: str) -> None:
 AGENTS = (Path(__file__).parents[2] / "AGENTS.md").read_text("utf-8")
 
 
+@pytest.mark.thorough
 def test_the_first_hour_with_what_the_page_names(run: Run, tmp_path: Path) -> None:
     system, golden = re.findall(r"```yaml\n(.*?)```", AGENTS, re.DOTALL)
     with serve(tmp_path) as search:

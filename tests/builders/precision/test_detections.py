@@ -177,6 +177,7 @@ def truth_of(place: Path, stored: StoredSet) -> dict[str, set[str]]:
     return {digests[image]: set((place / f"{name[:3]}.txt").read_text().split()) for image, name in names.items()}
 
 
+@pytest.mark.thorough
 def test_a_judge_finds_what_annotators_left_out_once_people_calibrate_it(album: Path) -> None:
     _, plain = build_and_read(load(album, "plain"))
     shown = truth_of(album, plain)

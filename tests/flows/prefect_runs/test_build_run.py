@@ -364,6 +364,7 @@ def test_parts_are_done_by_other_processes_and_come_back_in_order(cluster: Execu
     assert reporter.units == sum(range(20))
 
 
+@pytest.mark.thorough
 def test_an_error_for_people_comes_back_with_the_fault_behind_it(cluster: Executor) -> None:
     with active_run(BuildRun(cluster=cluster)), pytest.raises(UserError) as refused:
         map_parts("read", refuse, ["a.jpg"], 1, "images")

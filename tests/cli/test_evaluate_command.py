@@ -131,7 +131,7 @@ def test_a_wrong_call_ends_with_2(run: Run, words: list[str], says: str) -> None
         (["--run", "good.trec", "--metrics", "ndgc@10"], "did you mean 'ndcg'?", 2),
         (["--run", "good.trec", "--metrics", "recall@10"], "has two meanings", 2),
         (["--baseline", "oracle", "--k", "5", "--metrics", "ndcg@10"], "is less than 10", 1),
-        (["--model", "nowhere"], "needs images and texts", 1),
+        (["--model", "nowhere"], "needs a set: a file of judgments", 1),
         (["--model", "nowhere", "--index", "lsh"], "must be one of its choices", 2),
     ],
 )

@@ -362,6 +362,7 @@ def second_place(hits: Hits, _k: metrics.Cut) -> FloatArray:
     return hits.sum_per_query(hits.rank == 2)
 
 
+@pytest.mark.thorough
 def test_an_added_metric_is_measured_without_a_figure_of_chance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

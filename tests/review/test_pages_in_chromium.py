@@ -44,6 +44,7 @@ def page_file(make_world: Callable[..., Path], tmp_path: Path) -> Path:
     return tmp_path / "page.html"
 
 
+@pytest.mark.thorough
 def test_typed_words_leave_the_queries_that_have_them(browser: Browser, page_file: Path) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.goto(page_file.as_uri())
@@ -57,6 +58,7 @@ def test_typed_words_leave_the_queries_that_have_them(browser: Browser, page_fil
     page.close()
 
 
+@pytest.mark.thorough
 def test_a_click_enlarges_an_image_and_the_next_one_closes_it(browser: Browser, page_file: Path) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.goto(page_file.as_uri())

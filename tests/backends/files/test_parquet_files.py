@@ -123,6 +123,7 @@ def test_a_dictionary_that_asks_for_gigabytes_of_texts_is_refused(path: Path) ->
     assert_refused(path, forged, "expands from 7 KB to more than 2,048 MB")
 
 
+@pytest.mark.thorough
 def test_a_long_text_that_a_small_file_repeats_counts_as_if_it_were_written_out(path: Path) -> None:
     column = pa.DictionaryArray.from_arrays(np.zeros(40_000, np.int32), ["x" * 400_000])  # ten bytes a value
     data = write(pa.table({"t": column}), store_schema=False, dictionary_pagesize_limit=1 << 24)

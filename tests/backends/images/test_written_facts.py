@@ -199,6 +199,7 @@ def _as_we_read(path: Path) -> tuple[Counter[tuple[str, str, str]], list[str]]:
     return Counter((one.kind, one.value, one.source) for one in facts.get("", [])), problems
 
 
+@pytest.mark.thorough
 @needs_exiftool
 def test_facts_are_those_that_exiftool_wrote_and_reads(tmp_path: Path) -> None:
     facts, files = 0, _write_files(tmp_path, 36, 1)

@@ -1,6 +1,8 @@
 """Which answers of an audit count: the last of a person, the majority of several, and none of another audit."""
 
-from querytruth.audit.answers import collect_answers, median_seconds
+import pandas as pd
+
+from querytruth.audit.answers import CANNOT_TELL_MARK, collect_answers, median_seconds, take_out_undetermined
 from querytruth.sets.decision_agreement import find_disputes
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair, parse_decision
 
@@ -93,3 +95,12 @@ def test_a_dispute_that_somebody_judged_elsewhere_is_settled() -> None:
 def test_who_cannot_tell_any_more_takes_the_answer_back() -> None:
     yes, no = grade("a", 1, "lin", 1), grade("a", 0, "kim", 2)
     assert find_disputes([yes, no], [unsure("a", "lin", 3)]).left_out == {yes.decision_id}
+
+
+def test_what_a_person_cannot_tell_is_taken_out_of_a_table_and_the_rest_stays() -> None:
+    columns = {"query_id": ["q", "q"], "image_id": ["a", "b"], "note": ["blurred", ""]}
+    table = pd.DataFrame(columns | {"decision": [f" {CANNOT_TELL_MARK}", "1"]})
+    rest, taken = take_out_undetermined(table, AUDIT, "lin", "2026-01-01")
+    assert [(one.image_id, one.note) for one in taken] == [("a", "blurred")]
+    assert rest["decision"].tolist() == ["", "1"] and rest["note"].tolist() == ["", ""]
+    assert take_out_undetermined(table.drop(columns="decision"), AUDIT, "lin", "2026-01-01")[1] == []

@@ -10,8 +10,18 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from querytruth.audit.judge_reliability import describe_agreement, describe_reliability, fit_curve, weighted_kappa
+from querytruth.audit.pair_audit import StratumCounts, estimate_total, split_by_judge
+from tests.audit.planted_worlds import coverage, mean_width
 
+LABELS, SAMPLES = 200, 4000
 # What the judges' authors published (github.com/naghmefarzi/llmjudge, analysis/, of the test split).
+PUBLISHED = {
+    "test_naiveb_on_decomposed": 0.17410234518367074,
+    "test_baseline_prompt_order_0123": 0.12726056974474897,
+    "test_decomposed_relavance": 0.1829442621350349,
+    "test_gen_query_similarity": 0.14076384195997538,
+    "test_sum_of_decomposed_prompts": 0.20884347071761322,
+}
 
 
 @pytest.fixture
@@ -33,6 +43,28 @@ def test_kappa_is_scikit_learns_also_with_weights(graded: pd.DataFrame) -> None:
             cohen_kappa_score(people, judge, sample_weight=weight), abs=1e-12
         )
     assert weighted_kappa([1, 1], [1, 1], [1, 1]) is None
+
+
+def test_kappas_are_those_that_were_published(graded: pd.DataFrame) -> None:
+    for name, pairs in judges_of(graded[["query_id", "item_id", "human", *PUBLISHED]]).items():
+        people, judge = pairs["human"].astype(int).tolist(), pairs[name].astype(int).tolist()
+        assert weighted_kappa(people, judge, [1.0] * len(pairs)) == pytest.approx(PUBLISHED[name], abs=5e-5), name
+
+
+def test_two_hundred_labels_hold_the_truth_whichever_judge_divides_the_pool(graded: pd.DataFrame) -> None:
+    rng = np.random.default_rng(2)
+    for name, pairs in judges_of(graded).items():
+        relevant, says = (pairs["human"] >= 2).to_numpy(), (pairs[name] >= 2).to_numpy()
+        parts = [relevant[says], relevant[~says]]
+        sizes = [part.size for part in parts]
+        split = split_by_judge(sizes, [0.5, 0.02], LABELS)
+        drawn = zip(parts, split, strict=True)
+        found = [rng.hypergeometric(part.sum(), (~part).sum(), count, SAMPLES) for part, count in drawn]
+        divided = estimate_total(StratumCounts(np.array(sizes), split, np.stack(found, axis=-1)))
+        plain = rng.hypergeometric(relevant.sum(), (~relevant).sum(), LABELS, SAMPLES)[:, None]
+        alone = estimate_total(StratumCounts(np.array([len(pairs)]), np.array([LABELS]), plain))
+        assert 0.93 <= coverage(divided, relevant.sum()) <= 0.97, name
+        assert mean_width(divided) <= 1.05 * mean_width(alone), name
 
 
 def test_a_card_weighs_the_pairs_that_were_rarely_drawn() -> None:

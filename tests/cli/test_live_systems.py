@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import querytruth as qt
+from querytruth.api.evaluations import Evaluation
 from querytruth.backends.id_patterns import map_ids
 from querytruth.backends.search_systems import SearchHit
 from querytruth.evaluation.ground_truth import index_qrels
@@ -21,6 +24,7 @@ from querytruth.evaluation.live_systems import build_system_run
 from querytruth.evaluation.ranking import rank_run
 from querytruth.evaluation.system_answers import IndexCheck, SystemAnswer
 from querytruth.review.result_pool import read_result_pool
+from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.set_files import locate_images, read_set
 from tests.cli.conftest import Run
 from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, loopback, send_raw, stay_silent
@@ -164,6 +168,16 @@ def test_what_cannot_be_evaluated_is_one_line(run: Run, service: Service) -> Non
     assert "answered none of the 4 queries (connection_failed" in evaluate(run, code=1)
 
 
+@pytest.mark.thorough
+def test_the_key_is_in_no_file(run: Run, service: Service, tmp_path: Path) -> None:
+    service.odd["a dog, wet"] = CannedResponse(f"bad key {KEY}", status=401)
+    run(*EVALUATE[:-2])
+    _, err = run("search", "--trial", "--system", "mine.yaml", "a dog, wet", code=1)
+    assert "http_401" in err and KEY not in err
+    held = [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert not held and list((tmp_path / "sets/.systems").iterdir())
+
+
 def test_a_trial_shows_what_answers_map_to(run: Run, service: Service) -> None:
     service.odd["dogs"] = answer_with(["dog", "nowhere"])
     out, _ = run("search", "--trial", "--system", "mine.yaml", "small", "dogs", "--out", "sets")
@@ -191,6 +205,12 @@ def test_ids_of_images_map_to_themselves_and_shared_names_to_none() -> None:
     )
     assert map_ids(images, "image_id") == {"i1": "i1", "i2": "i2", "i3": "i3"}
     assert map_ids(images, "file_name") == {"b": "i3"} and map_ids(images, "source_url") == {"u": "i1"}
+
+
+def test_the_same_from_python(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = qt.evaluate("small", system="mine.yaml", metrics=["hit@1"], out="sets")
+    assert found["hit@1"] == 1.0 and image_id_of("dog") in set(found.run["image_id"].astype(str))
 
 
 class ImageService:
@@ -420,3 +440,101 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(run: Run, tmp_path
     (tmp_path / "mine.yaml").write_text(json.dumps(given))
     out, err = run("search", "--trial", "--system", "mine.yaml", "a dog", code=1)
     assert "password or a key" in err and KEY not in out + err
+
+
+IMAGES, QUERIES, DIMENSIONS = 1500, 400, 32
+RNG = np.random.default_rng(5)
+
+
+def unit(rows: Any) -> Any:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+GALLERY = unit(RNG.normal(size=(IMAGES, DIMENSIONS)))
+ASKED = unit(GALLERY[:QUERIES] + 0.15 * RNG.normal(size=(QUERIES, DIMENSIONS)))
+LENGTHS = RNG.lognormal(0, 0.15, size=(IMAGES, 1))  # of vectors that nobody normalised
+IDS = [image_id_of(str(number)) for number in range(IMAGES)]
+
+
+def int8(rows: Any, largest: float) -> Any:
+    return np.clip(np.round(rows / largest * 127), -128, 127)
+
+
+INDEXES: dict[str, Callable[[Any], Any]] = {
+    "exact": lambda asked: GALLERY @ asked,
+    "int8": lambda asked: int8(GALLERY, 1) @ int8(asked, 1),
+    "int8_of_too_small_a_range": lambda asked: int8(GALLERY, 0.15) @ int8(asked, 0.15),
+    "inner_product_without_normalising": lambda asked: (GALLERY * LENGTHS) @ asked,
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set with one image for each query; no files of images."""
+    folder, tables = tmp_path_factory.mktemp("vectors"), small_tables(graded=False)
+    image = tables.images.iloc[:1].assign(duplicate_group=None)
+    images = pd.concat([image] * IMAGES, ignore_index=True).assign(image_id=IDS)
+    names = [f"q{number}" for number in range(QUERIES)]
+    ids = [query_id_of(name) for name in names]
+    queries = pd.concat([tables.queries.iloc[:1]] * QUERIES, ignore_index=True).assign(query_id=ids, text=names)
+    qrels = pd.DataFrame({"query_id": ids, "image_id": IDS[:QUERIES]})
+    qrels = qrels.assign(relevance=pd.array([1] * QUERIES, dtype="int8"), judged_by="human", evidence=None)
+    qrels = qrels.astype(dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category"))
+    whole = Tables(
+        queries.sort_values("query_id", ignore_index=True),
+        images.sort_values("image_id", ignore_index=True),
+        qrels.sort_values(["query_id", "image_id"], ignore_index=True),
+    )
+    return publish_small_set(folder, whole, images=False).path
+
+
+@pytest.fixture(scope="module")
+def results(world: Path) -> Iterator[dict[str, Evaluation]]:
+    """Each index behind HTTP, evaluated as a live system."""
+
+    def answer(request: ReceivedRequest) -> LoopbackAnswer:
+        asked = request.json
+        number = asked["text"][1:]
+        scores = INDEXES[asked["index"]](ASKED[int(number) if number.isdigit() else 0])  # or the index's probe
+        best = np.argsort(-scores, kind="stable")[: asked["k"]]
+        return CannedResponse({"results": [{"id": IDS[place], "score": float(scores[place])} for place in best]})
+
+    with loopback(answer) as server:
+        found = {}
+        for index in INDEXES:
+            file = world.parents[2] / f"{index}.yaml"
+            body = f'{{"index": "{index}", "text": "{{query}}", "k": "{{k}}"}}'
+            file.write_text(f"system: http\nurl: {server.url}\nmethod: POST\nbody: {body}\nscore: score\n")
+            found[index] = qt.evaluate(world, system=file, k=20, metrics=["hit@1", "rr@10"])
+        yield found
+
+
+@pytest.mark.thorough
+def test_an_exact_index_behind_http_returns_what_our_own_search_returns(
+    world: Path, results: dict[str, Evaluation]
+) -> None:
+    queries = np.stack([ASKED[int(text[1:])] for text in qt.load(world).queries["text"]])
+    images = np.stack([GALLERY[IDS.index(image)] for image in qt.load(world).images["image_id"]])
+    ours = qt.evaluate(world, vectors=(queries, images), k=20, metrics=["hit@1", "rr@10"]).ranked
+    columns = ["query_id", "image_id", "rank"]
+    theirs = results["exact"].ranked
+    keys = ["query_id", "rank"]
+    assert ours[columns].sort_values(keys).to_numpy().tolist() == theirs[columns].sort_values(keys).to_numpy().tolist()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("index", list(INDEXES)[2:])
+def test_a_damaged_index_is_found(world: Path, results: dict[str, Evaluation], index: str) -> None:
+    exact, damaged = results["exact"], results[index]
+    (row,) = qt.compare(world, {"exact": exact, "damaged": damaged}, metrics=["hit@1"]).table.to_dict("records")
+    assert row["p_holm"] < 0.001 and row["wins"] > 5 * row["losses"]
+    gated = qt.gate(world, candidate=damaged, baseline=exact, metric="hit@1", margin=0.01)
+    assert gated.verdict == "FAIL"
+
+
+@pytest.mark.thorough
+def test_whole_int8_is_no_damage(world: Path, results: dict[str, Evaluation]) -> None:
+    exact, quantized = results["exact"], results["int8"]
+    (row,) = qt.compare(world, {"exact": exact, "int8": quantized}, metrics=["hit@1"]).table.to_dict("records")
+    assert row["p_holm"] > 0.05 and abs(row["difference"]) < 0.01
+    assert qt.gate(world, candidate=quantized, baseline=exact, metric="hit@1", margin=0.02).verdict == "PASS"

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -383,3 +384,77 @@ def test_an_added_metric_is_measured_without_a_figure_of_chance(
     assert figures["second@2"]["chance"] is None and figures["hit@1"]["chance"] > 0
     [page] = (tmp_path / "result").rglob("*.html")
     assert "second@2" in page.read_text("utf-8") and "nan" not in page.read_text("utf-8").lower().split()
+
+
+# --- golden values, and figures of others
+
+
+def test_the_two_systems_for_fruit() -> None:
+    first, second = [[0, 1, 1, 1, 0], [1, 0, 0, 1, 1]], [[1, 0, 1, 1, 0], [0, 1, 1, 1, 0]]
+    for system, mean in ((first, 0.350833), (second, 0.383333)):
+        assert np.mean([hits(pattern, 5, "ap_trapezoid") for pattern in system]) == pytest.approx(mean, abs=5e-7)
+        run = {
+            f"q{n}": shown([f"{'x' if right else 'w'}{k}" for k, right in enumerate(p)]) for n, p in enumerate(system)
+        }
+        qrels = {query: {image: 1 for image in images if image[0] == "x"} for query, images in run.items()}
+        assert compute_cmc_curve(ranked(qrels, run), 5).tolist() == [0.5, 1, 1, 1, 1]
+    assert hits([0, 1, 1, 1, 0], 4, "ap_trapezoid") == pytest.approx(0.385417, abs=5e-7), "R is what the qrels say"
+    assert hits([1, 0, 1, 1, 0], 4, "ap_trapezoid") == pytest.approx(0.572917, abs=5e-7)
+
+
+def test_the_curve_of_precision_over_recall() -> None:
+    images = ["a", "w1", "w2", "b", "c"]
+    found = ranked({"q": dict.fromkeys("abcde", 1)}, {"q": shown(images)})
+    recalls, precisions = compute_precision_recall_curve(found, 5)
+    assert recalls == pytest.approx([0.2, 0.2, 0.2, 0.4, 0.6])
+    assert precisions == pytest.approx([1, 0.5, 1 / 3, 0.5, 0.6])
+
+
+def test_exponential_gain_comes_out_as_trec_eval_has_it_when_told_the_gains() -> None:
+    trec: Any = pytest.importorskip("pytrec_eval", reason="pytrec_eval is not installed: nothing to compare with")
+    qrels, run = tie_heavy(random.Random(6), 200)
+    worth = {query: {image: 2**grade - 1 for image, grade in of.items()} for query, of in qrels.items()}
+    figures = trec.RelevanceEvaluator(worth, {"ndcg_cut.10"}).evaluate(run)
+    expected = {query: of["ndcg_cut_10"] for query, of in figures.items()}
+    assert by_query(ranked(qrels, run), "ndcg@10") == pytest.approx(expected, abs=1e-12)
+
+
+def listed(path: Path) -> dict[str, list[str]]:
+    return {query: [str(image) for image in images] for query, images in json.loads(path.read_text()).items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "queries", "positives", "mean"),
+    [("caption_to_image", 1332, 11279, 0.135873), ("image_to_caption", 1261, 22550, 0.312745)],
+)
+def test_what_coco_knows_of_the_truth_that_people_found(
+    shared: Callable[[str], Path], name: str, queries: int, positives: int, mean: float
+) -> None:
+    """ECCV Caption's judgments, with COCO's own labels as the system that is measured."""
+    folder = shared("multi_positive_gt")
+    truth = {query: dict.fromkeys(images, 1) for query, images in listed(folder / f"eccv_{name}.json").items()}
+    labels = listed(folder / f"original_{name}.json")
+    found = ranked(truth, {query: shown(labels[query]) for query in truth})
+    assert len(found.truth.query_ids) == queries
+    assert found.truth.relevant_counts.sum() == positives
+    assert compute_metric(found, parse_metric("ap@r")).mean() == pytest.approx(mean, abs=5e-7)
+
+
+def test_cmc_of_the_reidentification_library(shared: Callable[[str], Path]) -> None:
+    """open-reid's cases. Its galleries may hold the query itself, taken by the same camera, which it leaves out."""
+    cases = {
+        case["name"]: case for case in json.loads((shared("metrics_reid") / "cmc_cases.json").read_text())["cases"]
+    }
+    for case in cases.values():
+        count = len(case["query_ids"] or case["distmat"])
+        distances = case.get("distmat") or [list(range(count))] * count
+        query_ids, gallery_ids = (case[key] or list(range(count)) for key in ("query_ids", "gallery_ids"))
+        cameras = case.get("query_cams") or [0] * count, case.get("gallery_cams") or [1] * count
+        qrels: NaiveQrels = {}
+        run: NaiveRun = {}
+        for row, who in enumerate(query_ids):
+            there = [n for n in range(count) if (gallery_ids[n], cameras[1][n]) != (who, cameras[0][row])]
+            qrels[f"q{row}"] = {f"g{n}": int(gallery_ids[n] == who) for n in there}
+            run[f"q{row}"] = {f"g{n}": -float(distances[row][n]) for n in there}
+        expected = case.get("expected") or case["expected_first5"]
+        assert compute_cmc_curve(ranked(qrels, run), len(expected)).tolist() == pytest.approx(expected), case["name"]

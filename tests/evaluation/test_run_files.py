@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from querytruth.errors import UserError
+from querytruth.evaluation.ground_truth import index_qrels
+from querytruth.evaluation.metrics import compute_metric, judged_at_k, parse_metric
+from querytruth.evaluation.ranking import RankedRun, rank_run
 from querytruth.evaluation.run_files import _read_trec_lines, read_run, read_run_and_order, read_trec_qrels
 from querytruth.evaluation.run_formats import read_plain_trec, read_similarity_matrix
 
@@ -224,6 +228,85 @@ def test_broken_qrels_are_refused(tmp_path: Path, text: str, told: str) -> None:
         read_trec_qrels(tmp_path / "qrels.txt")
     with pytest.raises(UserError, match="cannot be read"):
         read_trec_qrels(tmp_path / "nowhere.txt")
+
+
+# --- trec_eval's own figures -----------------------------------------------------------------------------------------
+
+CUTS = (1, 3, 5, 7, 10, 15, 20, 23, 30, 100, 200, 500, 1000, 2000)
+TREC = {f"P_{k}": f"p@{k}" for k in CUTS} | {f"recall_{k}": f"r@{k}" for k in CUTS}
+TREC |= {f"ndcg_cut_{k}": f"ndcg@{k}(gain=linear)" for k in CUTS} | {f"map_cut_{k}": f"ap@{k}" for k in CUTS}
+TREC |= {f"success_{k}": f"hit@{k}" for k in CUTS}
+TREC |= {"map": "ap", "recip_rank": "rr", "Rprec": "p@r", "ndcg": "ndcg(gain=linear)"}
+
+
+def figures(path: Path) -> dict[tuple[str, str], str]:
+    """measure and query, or "all": value, as printed."""
+    cells = [line.split() for line in path.read_text().splitlines()]
+    return {(row[0], row[1]): row[2] for row in cells if len(row) == 3}
+
+
+def best(found: RankedRun, depth: int) -> pd.DataFrame:
+    """The run again, so many images a query (trec_eval's -M)."""
+    row = found.rank <= depth
+    queries, images = found.truth.query_ids.to_pandas(), found.image_ids.to_pandas()
+    columns = {"query_id": queries[found.query[row]], "image_id": images[found.image_code[row]]}
+    return pd.DataFrame({name: column.to_numpy() for name, column in columns.items()} | {"score": found.score[row]})
+
+
+def trec_run(folder: Path, name: str, tmp_path: Path) -> pd.DataFrame:
+    """The files have suffixes of their own."""
+    (tmp_path / "results.trec").symlink_to(folder / name)
+    return read_run(tmp_path / "results.trec")
+
+
+@pytest.mark.parametrize(
+    ("out", "qrels", "run", "level", "depth", "count"),
+    [
+        ("out.test.a", "qrels.test", "results.test", 1, None, 43),
+        ("out.test.a", "qrels.test.with-comments", "results.test", 1, None, 43),
+        ("out.test.aq", "qrels.test", "results.test", 1, None, 172),
+        ("out.test.aqc", "qrels.test", "results.trunc", 1, None, 172),
+        ("out.test.aqcM", "qrels.test", "results.trunc", 1, 100, 172),
+        ("out.test.aql", "qrels.rel_level", "results.test", 2, None, 172),
+        ("out.test.meas_params", "qrels.test", "results.test", 1, None, 40),
+    ],
+)
+def test_trec_evals_own_figures(
+    shared: Callable[[str], Path],
+    tmp_path: Path,
+    out: str,
+    qrels: str,
+    run: str,
+    level: int,
+    depth: int | None,
+    count: int,
+) -> None:
+    """All that it prints of our metrics, to its four digits. Its option -l raises the grade that counts as relevant,
+    except for nDCG's gains."""
+    folder = shared("metrics_trec_eval")
+    graded, table = read_trec_qrels(folder / qrels), trec_run(folder, run, tmp_path)
+    binary = graded.assign(relevance=(graded["relevance"] >= level).astype(int))
+    found = {}
+    for judgments, gains in ((graded, True), (binary, False)):
+        ranked = rank_run(table, index_qrels(judgments))
+        ranked = rank_run(best(ranked, depth), ranked.truth) if depth else ranked
+        names = [*ranked.truth.query_ids.to_pylist(), "all"]
+        for theirs, ours in TREC.items():
+            if ("ndcg" in theirs) is gains:
+                values = compute_metric(ranked, parse_metric(ours))
+                found |= {(theirs, name): f"{v:.4f}" for name, v in zip(names, [*values, values.mean()], strict=True)}
+    expected = {key: value for key, value in figures(folder / out).items() if key in found}
+    assert {key: found[key] for key in expected} == expected
+    assert len(expected) == count
+
+
+def test_trec_evals_share_of_unjudged_documents(shared: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = shared("metrics_trec_eval")
+    truth = index_qrels(read_trec_qrels(folder / "qrels.rel_level"))
+    ranked = rank_run(trec_run(folder, "results.test", tmp_path), truth)
+    expected = figures(folder / "out.test.aql")
+    for k in (5, 10, 20):
+        assert f"{1 - judged_at_k(ranked, k).mean():.4f}" == expected[f"unj_{k}", "all"]
 
 
 # --- matrices --------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import atexit
 import csv
 import io
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -24,8 +25,6 @@ from tempfile import TemporaryDirectory
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 from urllib.parse import quote
-
-import yaml
 
 from querytruth.backends.files.durable_files import write_atomically, write_page
 from querytruth.backends.images.source_names import strip_password
@@ -110,9 +109,9 @@ class Door:
 
     def name_system(self, path: Path) -> str:
         """Return the name of a search's file with its address, where it has one."""
-        with suppress(OSError, ValueError, yaml.YAMLError, AttributeError):
-            if url := yaml.safe_load(path.read_text("utf-8")).get("url"):
-                return f"{os.path.relpath(path)} ({strip_password(str(url))})"
+        with suppress(OSError, ValueError):
+            if url := re.search(r"^url:\s*['\"]?([^\s'\"]+)", path.read_text("utf-8"), re.MULTILINE):
+                return f"{os.path.relpath(path)} ({strip_password(url[1])})"
         return os.path.relpath(path)
 
     def render(self, files: Path | None = None) -> str:

@@ -175,7 +175,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 MOST = {
     "files": 467,
     "lines": 78_144,
-    "lines of imports": 6_039,
+    "lines of imports": 6_038,
     "carriers that are built at one place": 84,
     "functions with seven parameters or more": 13,
     "Any": 1_271,

@@ -15,7 +15,6 @@ and is used neither as a right nor as a wrong answer.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
@@ -107,8 +106,7 @@ def _agree(one: FactRow, other: FactRow) -> bool:
     length = min(len(one.value), len(other.value), 10)
     days = one.value[:length], other.value[:length]
     if length == 10 and "Z" in (one.value[-1], other.value[-1]):  # the local day is that of UTC, or the next to it
-        with suppress(ValueError):
-            return abs(date.fromisoformat(days[0]) - date.fromisoformat(days[1])) <= timedelta(days=1)
+        return abs(date.fromisoformat(days[0]) - date.fromisoformat(days[1])) <= timedelta(days=1)
     return days[0] == days[1]
 
 

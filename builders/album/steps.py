@@ -183,13 +183,12 @@ def read_fact_table(path: Path) -> list[FactRow]:
 
 
 def _read_value(kind: str, text: str, where: str) -> str:
-    """Return what people or programs wrote into a cell, a date in ISO 8601. Raises UserError with the row for a date
-    or a point that cannot be read."""
+    """Return the text of a cell, a date in ISO 8601. Raises UserError for a date or a point that cannot be read."""
     if text in ("", REMOVED):
         return text
     if kind == "date":
         if day := normalise_date(text):
-            return day
+            return text if text[:19] == day[:19] else day  # with its fraction of a second, by which a row is known
         raise UserError(STAGE, where, f"{text[:40]!r} is not a date", "write it like 2019-05-03T10:00:00 or 2019-05")
     if kind == "gps":
         with suppress(ValueError):

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -200,7 +200,7 @@ def _show_images(name: str, result: BuildResult) -> None:
 
 def render_change_note(changes: version_difference.VersionDifference, before: str, after: str) -> str:
     """Count of added, removed and changed rows, the first queries of each, and whether figures are comparable."""
-    listed = [name for name in changes.__slots__ if name != "judgments_with_them"]
+    listed = [one.name for one in fields(changes) if one.name != "judgments_with_them"]
     counts: dict[str, list[Any]] = {name.replace("_", " "): getattr(changes, name) for name in listed}
     lines = [f"# {_escape_markdown(before)} → {_escape_markdown(after)}", ""]
     lines += [f"{changes.comparability.capitalize()}.", "", "| what | rows |", "|---|---:|"]

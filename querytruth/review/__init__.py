@@ -8,7 +8,7 @@ In reading order: `page_parts.py` (what all pages share) with `page_texts.yaml` 
 `rejection_cards.py`, `pool_views.py`; `query_decisions.py` (actions become decisions), `decisions_page.py`,
 `page_socket.py` and `server.py` (who may come in); `review_exports.py` (the same as CSV), `result_pool.py` (what
 searches returned and nobody judged), `foreign_judgments.py` (qrels in the ids of others), `similar_images.py` (and the
-files of rejected items); reading: `folder_index.py` (what lies below a folder), `evaluation_page.py`,
+files of rejected items); reading: `folder_index.py` (the content of a folder), `evaluation_page.py`,
 `comparison_page.py`, `difference_page.py` (of two versions), `board_pages.py`, `search_views.py`, `gate_reports.py`,
 with `result_cards.py`, `query_selection.py`, `failure_causes.py`, `evaluation_plots.py`.
 """

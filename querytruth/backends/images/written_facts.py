@@ -97,8 +97,7 @@ def read_xmp(data: bytes, source: str, problems: list[str]) -> Iterator[Fact]:
         return
     yield from _find_fields(properties, FIELDS["xmp"], source)
     degrees = [_read_coordinate(properties.get(f"exif:GPS{axis}")) for axis in ("Latitude", "Longitude")]
-    if None not in degrees:
-        yield Fact("gps", f"{degrees[0]:.6f},{degrees[1]:.6f}", source)
+    yield from _make_point(degrees, source)
     yield from _find_regions(properties, source, problems)
 
 
@@ -204,13 +203,13 @@ def normalise_date(text: str) -> str:
     return found + (zone if not zone or zone == "Z" or ":" in zone else f"{zone[:3]}:{zone[3:]}")
 
 
-def _read_coordinate(text: object) -> float | None:
-    """Return degrees of XMP's "51,22.5N" or "51,22,30N"; None for another value."""
+def _read_coordinate(text: object) -> float:
+    """Return degrees of XMP's "51,22.5N" or "51,22,30N"; NaN for another value."""
     match = re.fullmatch(r"\s*(\d{1,3}),(\d+(?:\.\d+)?)(?:,(\d+(?:\.\d+)?))?([NSEW])\s*", str(text))
     if match is None:
-        return None
+        return math.nan
     degrees = int(match[1]) + float(match[2]) / 60 + float(match[3] or 0) / 3600
-    return degrees * (-1 if match[4] in "SW" else 1) if degrees <= 180 else None
+    return degrees * (-1 if match[4] in "SW" else 1)
 
 
 def _find_regions(properties: Properties, source: str, problems: list[str]) -> Iterator[Fact]:
@@ -268,6 +267,12 @@ def _list_datasets(data: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
         at = end
 
 
+def _make_point(degrees: Sequence[float], source: str) -> Iterator[Fact]:
+    """Yield the point, none where it is not on the Earth."""
+    if abs(degrees[0]) <= 90 and abs(degrees[1]) <= 180:
+        yield Fact("gps", f"{degrees[0]:.6f},{degrees[1]:.6f}", source)
+
+
 def read_exif_facts(block: bytes) -> Iterator[Fact]:
     """Yield date, place, camera and Microsoft's keywords of an EXIF block."""
     known = read_exif(block)
@@ -321,8 +326,8 @@ def _read_entry(entry: Properties, form: str) -> Iterator[Fact]:
     for place, reference in enumerate(("GPSLatitudeRef", "GPSLongitudeRef")):
         if str(entry.get(reference, ""))[:1] in ("S", "W"):
             degrees[place] = -abs(degrees[place])
-    if degrees and all(map(math.isfinite, degrees)) and degrees != [0, 0]:
-        yield Fact("gps", f"{degrees[0]:.6f},{degrees[1]:.6f}", form)
+    if degrees and degrees != [0, 0]:
+        yield from _make_point(degrees, form)
     for person in [*_walk(entry.get("people"), []), {"faces": entry.get("unassignedFaces")}]:
         for face in _walk(person, ["faces"]) if form == "immich" else ():
             left, top, right, bottom, width, height = (to_number(*_walk(face, [one])) for one in _IMMICH_FACE)

@@ -385,7 +385,7 @@ def test_what_a_question_says_goes_over_the_options() -> None:
         first, second, third = (asked.json for asked in server.asked)
     assert (first["max_tokens"], first["temperature"], first["seed"]) == (9, 0.7, 4)
     assert first["min_tokens"] == 3
-    assert second["min_tokens"] == 3 and "min_tokens" not in third, "no least number is no parameter"
+    assert second["min_tokens"] == 3 and "min_tokens" not in third, "without a minimum no parameter is sent"
 
 
 @pytest.mark.parametrize("status", [400, 422])

@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageFont
 from starlette.testclient import TestClient
 
 from builders.album import steps
-from builders.album.fact_table import FactRow, make_reading
+from builders.album.fact_table import FactRow, keep_corrections, make_reading
 from builders.album.fact_tags import derive_tags
 from builders.album.reading_cards import build_reading_routes
 from builders.album.steps import add_pseudonyms, read_album, read_events, read_fact_table, refresh_tables
@@ -467,3 +467,18 @@ def test_a_date_as_a_camera_writes_it_is_read_in_a_correction(tmp_path: Path) ->
     row = FactRow("a.jpg", "date", "2019-05-03", corrected="2019:05:04 10:00")
     write_csv(tmp_path / "facts.csv", FactRow._fields, [row])
     assert read_fact_table(tmp_path / "facts.csv")[0].used_value == "2019-05-04T10:00:00"
+
+
+def test_a_correction_of_a_time_with_a_fraction_is_kept_when_the_photo_is_read_again(tmp_path: Path) -> None:
+    """A row is known by its value: what a camera wrote stays as it is in the table."""
+    row = FactRow("a.jpg", "date", "2019-05-03T10:00:00.12+02:00", source="exif", corrected="2019-05-04")
+    write_csv(tmp_path / "facts.csv", FactRow._fields, [row])
+    assert keep_corrections([row._replace(corrected="")], read_fact_table(tmp_path / "facts.csv")) == [row]
+
+
+def test_a_point_outside_the_earth_is_no_fact_and_the_table_can_be_read_again(tmp_path: Path) -> None:
+    _photo(tmp_path / "photos", "a.jpg")
+    point = {"geoData": {"latitude": 951.0, "longitude": 10.0}}
+    (tmp_path / "photos/a.jpg.json").write_text(json.dumps(TAKEOUT | point))
+    refresh_tables(tmp_path / "photos", tmp_path / "facts.csv")
+    assert "gps" not in {row.kind for row in read_fact_table(tmp_path / "facts.csv")}

@@ -57,7 +57,7 @@ class EndpointEmbedder:
 
     def __init__(self, options: EmbeddingsOptions) -> None:
         self.options, self.name = options, options.model
-        # Endpoints that serve something else under one model name are told apart.
+        # Endpoints may serve different models under one name.
         place = hashlib.sha256(f"{options.url} {options.format} {options.dimensions}".encode()).hexdigest()[:12]
         self.revision = options.revision or f"endpoint-{place}"
         self.fingerprint = f"{self.name}@{self.revision}"
